@@ -1,0 +1,1 @@
+//! Benchmarks of the workspace; see the `[[bench]]` targets.

@@ -1,0 +1,2 @@
+//! The `phalanx` command.
+fn main() {}

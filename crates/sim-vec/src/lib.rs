@@ -1,0 +1,3 @@
+//! Articulated rigid-body simulation in SIMD lanes.
+pub mod model;
+pub mod view;
