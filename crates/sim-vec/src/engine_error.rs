@@ -1,0 +1,81 @@
+//! Why an engine cannot be built or asked.
+use crate::dispatch::Isa;
+
+/// A model or request the engine cannot serve.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// The instruction set asked for is not on this machine.
+    #[error("this machine has no {isa} instructions; unset PHALANX_ISA or choose portable")]
+    Instructions {
+        /// What was asked for.
+        isa: Isa,
+    },
+    /// `PHALANX_ISA` holds something else.
+    #[error("unknown instruction set `{word}`; use avx512, avx2 or portable")]
+    UnknownIsa {
+        /// What was found.
+        word: String,
+    },
+    /// The mass matrix is kept in 3×3 blocks whose pattern is a 64-bit word per row.
+    #[error("model `{model}` needs {blocks} blocks of three degrees of freedom, more than {limit}; split the model")]
+    TooManyBlocks {
+        /// Model's name.
+        model: String,
+        /// Blocks it would need.
+        blocks: usize,
+        /// The most there can be.
+        limit: usize,
+    },
+    /// Springs act on slide and hinge joints only.
+    #[error("joint `{joint}` is free and has stiffness; remove the stiffness")]
+    FreeSpring {
+        /// Joint's name.
+        joint: String,
+    },
+    /// Motors drive slide and hinge joints only, and limits bound these only.
+    #[error("{what} acts on free joint `{joint}`; only slide and hinge joints are supported")]
+    FreeJoint {
+        /// Actuator or limit.
+        what: String,
+        /// Joint's name.
+        joint: String,
+    },
+    /// Contact dimensions other than 1 and 3.
+    #[error("contact of geoms `{first}` and `{second}` has condim {condim}; only 1 and 3 are supported")]
+    Condim {
+        /// First geom.
+        first: String,
+        /// Second geom.
+        second: String,
+        /// The number asked for.
+        condim: usize,
+    },
+    /// Shapes without a collision function.
+    #[error(
+        "geoms `{first}` and `{second}` may collide but their shapes cannot; use plane, sphere or capsule, in this order"
+    )]
+    Shapes {
+        /// First geom.
+        first: String,
+        /// Second geom.
+        second: String,
+    },
+    /// Indices or lengths that contradict one another.
+    #[error("model `{model}` is inconsistent: {what}")]
+    Inconsistent {
+        /// Model's name.
+        model: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// A vector of the wrong length was given.
+    #[error("{what} has {got} numbers, the model needs {expected}")]
+    Length {
+        /// Which vector.
+        what: &'static str,
+        /// Needed.
+        expected: usize,
+        /// Given.
+        got: usize,
+    },
+}
