@@ -13,7 +13,7 @@ pub enum TrainError {
     /// The rollout's episodes go on but it has no following observations.
     #[error("the rollout has unfinished episodes and no `next_obs` to bootstrap from")]
     NoBootstrap,
-    /// A loss or gradient is not finite. The parameters are as they were before that minibatch.
+    /// A loss or gradient is not finite. It was noticed before it reached a parameter.
     #[error("{what} is not finite at update {update}; lower the learning rate or resume from the last checkpoint")]
     NotFinite {
         /// Which quantity.
