@@ -6,10 +6,11 @@ use onpolicy::params::{Params, ParamsBuilder};
 use onpolicy::{Bundle, BundleError, Mlp, Noise, Persist, Wants};
 
 use crate::config::CriticConfig;
+use crate::ops::AddRow;
 use crate::support::Support;
 
 /// Weight of the learnable prior among the logits; with it an untrained critic says 0.
-const PRIOR: f64 = 40.9;
+const PRIOR: f32 = 40.9;
 
 /// Q(s, a) as a categorical distribution.
 ///
@@ -70,7 +71,7 @@ impl Critic {
             Wants::Input => (Wants::Input, self.prior.var().detach()),
             Wants::Params | Wants::All => (Wants::All, self.prior.var().as_tensor().clone()),
         };
-        let logits = self.head.forward(&features, inner)?.broadcast_add(&(prior * PRIOR)?)?;
+        let logits = self.head.forward(&features, inner)?.apply_op2(&prior, AddRow(PRIOR))?;
         Ok(Judged { features, logits })
     }
 

@@ -49,6 +49,7 @@ mod config;
 mod critic;
 pub mod loss;
 mod multiplier;
+mod ops;
 mod support;
 mod trainer;
 

@@ -5,6 +5,7 @@ use onpolicy::{Reparameterised, Wants};
 
 use crate::config::Gate;
 use crate::critic::Critic;
+use crate::ops::SquaredError;
 
 /// Loss of the critic on a batch, a scalar, and the cross-entropy alone.
 ///
@@ -26,7 +27,8 @@ pub fn critic_loss(
     let judged = critic.judge(obs, action, Wants::Params)?;
     let entropy = (critic.support().cross_entropy(&judged.logits, returns)? * weight)?.mean_all()?;
     let total = if aux_weight > 0.0 {
-        let error = (critic.predict(&judged)? - next_features)?.sqr()?.mean(1)?;
+        let target = next_features.contiguous()?;
+        let error = critic.predict(&judged)?.apply_op1(SquaredError { target })?;
         (&entropy + ((error * weight)?.mean_all()? * f64::from(aux_weight))?)?
     } else {
         entropy.clone()
