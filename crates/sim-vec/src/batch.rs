@@ -1,0 +1,314 @@
+//! Thousands of environments of one task: blocks of lanes, spread over threads.
+//!
+//! A block of `L::W` lanes is the unit of work: one thread takes it through all physics steps of a control step,
+//! its observations and its rewards, while its scratch memory is in cache. Lanes whose episode ended are then
+//! gathered into fresh blocks, so that drawing and settling a start costs a lane's share of a block and not a whole
+//! one. No lane's numbers depend on its position, its neighbours or the thread that happened to run it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rayon::prelude::*;
+use rollouts::{EnvSpec, SnapshotError, Status, StepOut, VecEnv};
+
+use crate::SimError;
+use crate::engine::{Engine, Scratch, State};
+use crate::lane::Lane;
+use crate::rng::Rng;
+use crate::tasks::Task;
+use crate::view::View;
+
+mod snapshot;
+mod start;
+
+use start::{Fresh, copy_lane};
+
+/// Magnitude from which a state counts as diverged (MuJoCo's `mjMAXVAL`).
+const MAX_VALUE: f64 = 1e10;
+/// Episode number whose random stream gives a lane's initial phase.
+const PHASE_STREAM: u64 = u64::MAX;
+
+/// Where a lane is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Record {
+    /// Fixes all its episodes.
+    seed: u64,
+    /// Episodes begun since the seed was given, minus one.
+    episode: u64,
+    /// Control steps taken in this episode.
+    clock: u32,
+}
+
+/// `L::W` environments (the last block may use fewer).
+struct Block<L> {
+    state: State<L>,
+    /// One per lane in use.
+    records: Vec<Record>,
+    /// Lanes whose episode ended in the current step, as bits.
+    ended: u32,
+    /// Lanes that turned non-finite in the current step.
+    bad: u64,
+}
+
+/// What one thread works with.
+struct Worker<L: Lane> {
+    scratch: Scratch<L>,
+    view: View,
+    /// `[O]`
+    obs: Vec<f64>,
+    /// Starts being tried out.
+    trial: State<L>,
+    qpos: Vec<f64>,
+    qvel: Vec<f64>,
+    rngs: Vec<Rng>,
+}
+
+/// What all threads read.
+struct Shared<L: Lane> {
+    task: Arc<dyn Task>,
+    engine: Engine<L>,
+    /// `[A]` middle and half width of each control's range.
+    range: Vec<[f64; 2]>,
+    obs_dim: usize,
+    steps: u32,
+}
+
+/// All environments of a task in lanes of type `L`. Implements [`VecEnv`]; see [`crate::SimVec`] for the front.
+pub struct Batch<L: Lane> {
+    shared: Shared<L>,
+    lanes: usize,
+    stagger: bool,
+    blocks: Vec<Block<L>>,
+    fresh: Vec<Fresh<L>>,
+    workers: Vec<Mutex<Worker<L>>>,
+    /// Lanes that start an episode in this call.
+    queue: Vec<u32>,
+    /// `[N, O]` last finite observation of each lane.
+    held: Vec<f32>,
+    non_finite: u64,
+}
+
+impl<L: Lane> Batch<L> {
+    /// `lanes` environments of a task; with `stagger`, the first episode after a reset begins at a random phase, so
+    /// that lanes are not truncated all at once.
+    ///
+    /// Errors: [`SimError::Engine`], or [`SimError::Nothing`] if there are no lanes, observations or actions.
+    pub fn new(task: Arc<dyn Task>, lanes: usize, stagger: bool) -> Result<Self, SimError> {
+        let model = task.model().clone();
+        let (obs_dim, act_dim) = (task.obs_dim(), model.nu());
+        let counts = [
+            (lanes, "lanes"),
+            (obs_dim, "observations"),
+            (act_dim, "actuators"),
+            (task.substeps(), "physics steps"),
+            (task.episode_steps(), "episode steps"),
+        ];
+        if let Some((_, what)) = counts.into_iter().find(|&(n, _)| n == 0) {
+            return Err(SimError::Nothing { task: task.name().into(), what });
+        }
+        let engine = Engine::<L>::new(model.clone())?;
+        let range = model.actuators.iter().map(|a| match a.ctrl_range {
+            Some([low, high]) => [0.5 * (low + high), 0.5 * (high - low)],
+            None => [0.0, 1.0],
+        });
+        let blocks = (0..lanes.div_ceil(L::W)).map(|b| {
+            let used = L::W.min(lanes - b * L::W);
+            Block { state: engine.state(), records: vec![Record::default(); used], ended: 0, bad: 0 }
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let fresh = (0..blocks.len()).map(|_| Fresh::new(engine.state(), obs_dim)).collect();
+        let mut batch = Batch {
+            lanes,
+            stagger,
+            blocks,
+            fresh,
+            workers: Vec::new(),
+            queue: Vec::with_capacity(lanes),
+            held: vec![0.0; lanes * obs_dim],
+            non_finite: 0,
+            shared: Shared { range: range.collect(), obs_dim, steps: task.episode_steps() as u32, engine, task },
+        };
+        batch.staff();
+        Ok(batch)
+    }
+
+    /// One worker per thread of the pool that is calling. Allocates only when the pool has grown.
+    fn staff(&mut self) {
+        let Shared { task, engine, obs_dim, .. } = &self.shared;
+        while self.workers.len() < rayon::current_num_threads() {
+            self.workers.push(Mutex::new(Worker {
+                scratch: engine.scratch(),
+                view: View::new(task.model()),
+                obs: vec![0.0; *obs_dim],
+                trial: engine.state(),
+                qpos: vec![0.0; task.model().nq],
+                qvel: vec![0.0; task.model().nv()],
+                rngs: Vec::with_capacity(L::W),
+            }));
+        }
+    }
+
+    /// Starts an episode in every lane of the queue and writes its first observation. `obs`: `[N, O]`.
+    fn start(&mut self, obs: &mut [f32]) {
+        let Batch { shared, blocks, fresh, workers, queue, held, .. } = self;
+        let o = shared.obs_dim;
+        for (group, lanes) in fresh.iter_mut().zip(queue.chunks(L::W)) {
+            group.take(lanes.iter().map(|&n| blocks[n as usize / L::W].records[n as usize % L::W]));
+        }
+        let groups = queue.len().div_ceil(L::W);
+        fresh[..groups].par_iter_mut().for_each(|group| group.draw(shared, &mut worker(workers)));
+        for (i, &n) in queue.iter().enumerate() {
+            let (n, group, from) = (n as usize, &fresh[i / L::W], i % L::W);
+            copy_lane(&group.state, from, &mut blocks[n / L::W].state, n % L::W);
+            let row = &group.obs[from * o..(from + 1) * o];
+            obs[n * o..(n + 1) * o].copy_from_slice(row);
+            held[n * o..(n + 1) * o].copy_from_slice(row);
+        }
+    }
+}
+
+/// The calling thread's own worker. Nobody else asks for it: indices are unique within a pool and work items never
+/// yield to the pool while they hold it.
+fn worker<L: Lane>(workers: &[Mutex<Worker<L>>]) -> MutexGuard<'_, Worker<L>> {
+    workers[rayon::current_thread_index().unwrap_or(0)].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The rows of one block in the caller's buffers.
+struct Rows<'a> {
+    action: &'a [f32],
+    obs: &'a mut [f32],
+    reward: &'a mut [f32],
+    status: &'a mut [Status],
+    last_obs: &'a mut [f32],
+    held: &'a mut [f32],
+}
+
+impl<L: Lane> Shared<L> {
+    /// One control step of a block, up to but without the start of new episodes.
+    fn advance(&self, block: &mut Block<L>, worker: &mut Worker<L>, rows: Rows<'_>) {
+        let (o, acts) = (self.obs_dim, self.range.len());
+        for (lane, action) in rows.action.chunks_exact(acts).enumerate() {
+            for (k, (&a, &[middle, half])) in action.iter().zip(&self.range).enumerate() {
+                let a = if a.is_finite() { a.clamp(-1.0, 1.0) as f64 } else { 0.0 };
+                block.state.ctrl[k].set(lane, middle + half * a);
+            }
+        }
+        self.engine.step(&mut block.state, &mut worker.scratch, self.task.substeps());
+        self.engine.kinematics(&block.state, &mut worker.scratch);
+        (block.ended, block.bad) = (0, 0);
+        for lane in 0..block.records.len() {
+            let row = lane * o..(lane + 1) * o;
+            let (last, held) = (&mut rows.last_obs[row.clone()], &mut rows.held[row.clone()]);
+            self.engine.view(&block.state, &worker.scratch, lane, &mut worker.view);
+            let clock = &mut block.records[lane].clock;
+            *clock += 1;
+            (rows.reward[lane], rows.status[lane]) = match self.judge(worker, last) {
+                Some((reward, true)) => (reward, Status::Terminated),
+                Some((reward, false)) if *clock >= self.steps => (reward, Status::Truncated),
+                Some((reward, false)) => (reward, Status::Running),
+                None => {
+                    block.bad += 1;
+                    last.copy_from_slice(held);
+                    (0.0, Status::Terminated)
+                }
+            };
+            if rows.status[lane] == Status::Running {
+                held.copy_from_slice(last);
+                rows.obs[row].copy_from_slice(last);
+            } else {
+                block.ended |= 1 << lane;
+            }
+        }
+    }
+
+    /// Observation (written to `obs`), reward and termination of the worker's view; `None` if anything is not finite.
+    fn judge(&self, worker: &mut Worker<L>, obs: &mut [f32]) -> Option<(f32, bool)> {
+        let Worker { view, obs: wide, .. } = worker;
+        if !view.qpos.iter().chain(&view.qvel).all(|x| x.abs() < MAX_VALUE) {
+            return None;
+        }
+        self.task.observe(view, wide);
+        let reward = self.task.reward(view) as f32;
+        let mut finite = reward.is_finite();
+        for (to, &x) in obs.iter_mut().zip(wide.iter()) {
+            *to = x as f32;
+            finite &= to.is_finite();
+        }
+        finite.then(|| (reward, self.task.terminated(view)))
+    }
+}
+
+impl<L: Lane> VecEnv for Batch<L> {
+    fn spec(&self) -> EnvSpec {
+        let Shared { task, range, obs_dim, .. } = &self.shared;
+        EnvSpec {
+            lanes: self.lanes,
+            obs_dim: *obs_dim,
+            act_dim: range.len(),
+            dt_s: task.model().opt.timestep * task.substeps() as f64,
+            episode_steps: task.episode_steps(),
+        }
+    }
+
+    fn reset(&mut self, seeds: &[u64], obs: &mut [f32]) {
+        assert_eq!(seeds.len(), self.lanes, "one seed per lane");
+        assert_eq!(obs.len(), self.held.len(), "observations are [lanes, obs_dim]");
+        self.staff();
+        for (block, seeds) in self.blocks.iter_mut().zip(seeds.chunks(L::W)) {
+            for (record, &seed) in block.records.iter_mut().zip(seeds) {
+                let phase = || Rng::episode(seed, PHASE_STREAM).bits() % self.shared.steps as u64;
+                *record = Record { seed, episode: 0, clock: if self.stagger { phase() as u32 } else { 0 } };
+            }
+        }
+        self.queue.clear();
+        self.queue.extend(0..self.lanes as u32);
+        self.start(obs);
+    }
+
+    fn step(&mut self, action: &[f32], out: StepOut<'_>) {
+        let EnvSpec { lanes, obs_dim, act_dim, .. } = self.spec();
+        assert_eq!(action.len(), lanes * act_dim, "actions are [lanes, act_dim]");
+        assert_eq!(out.obs.len(), lanes * obs_dim, "observations are [lanes, obs_dim]");
+        assert_eq!(out.last_obs.len(), lanes * obs_dim, "last observations are [lanes, obs_dim]");
+        assert_eq!((out.reward.len(), out.status.len()), (lanes, lanes), "rewards and statuses are [lanes]");
+        self.staff();
+        let (shared, workers) = (&self.shared, &self.workers);
+        (
+            self.blocks.par_iter_mut(),
+            action.par_chunks(L::W * act_dim),
+            out.obs.par_chunks_mut(L::W * obs_dim),
+            out.reward.par_chunks_mut(L::W),
+            out.status.par_chunks_mut(L::W),
+            out.last_obs.par_chunks_mut(L::W * obs_dim),
+            self.held.par_chunks_mut(L::W * obs_dim),
+        )
+            .into_par_iter()
+            .for_each(|(block, action, obs, reward, status, last_obs, held)| {
+                let rows = Rows { action, obs, reward, status, last_obs, held };
+                shared.advance(block, &mut worker(workers), rows);
+            });
+        self.queue.clear();
+        for (b, block) in self.blocks.iter_mut().enumerate() {
+            self.non_finite += block.bad;
+            for (lane, record) in block.records.iter_mut().enumerate().filter(|(lane, _)| block.ended >> lane & 1 == 1)
+            {
+                *record = Record { episode: record.episode + 1, clock: 0, ..*record };
+                self.queue.push((b * L::W + lane) as u32);
+            }
+        }
+        if !self.queue.is_empty() {
+            self.start(out.obs);
+        }
+    }
+
+    fn non_finite_lanes(&self) -> u64 {
+        self.non_finite
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.write_snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), SnapshotError> {
+        self.read_snapshot(snapshot)
+    }
+}

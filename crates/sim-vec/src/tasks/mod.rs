@@ -1,0 +1,81 @@
+//! Tasks: where episodes start, what is observed and what is rewarded.
+
+use std::sync::Arc;
+
+use crate::SimError;
+use crate::model::{Id, Model};
+use crate::rng::Rng;
+use crate::view::View;
+
+pub mod control;
+
+/// A task on a model. Everything here is about one environment, in f64; [`crate::batch`] runs thousands of them.
+///
+/// An own task on an own MJCF file needs no more than this trait and [`crate::sim_vec_of`].
+/// Methods must be pure: equal inputs give equal outputs, on any thread.
+pub trait Task: Send + Sync {
+    /// Name, for messages and snapshots.
+    fn name(&self) -> &str;
+
+    /// The mechanism.
+    fn model(&self) -> &Arc<Model>;
+
+    /// Physics steps in a control step.
+    fn substeps(&self) -> usize;
+
+    /// Control steps after which an episode is truncated.
+    fn episode_steps(&self) -> usize;
+
+    /// Length of an observation.
+    fn obs_dim(&self) -> usize;
+
+    /// Draws the state an episode starts from. `qpos` holds the model's reference configuration, `qvel` zeros.
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64]);
+
+    /// Physics steps taken without control after [`Task::start`], before the first observation.
+    fn settle_steps(&self) -> usize {
+        0
+    }
+
+    /// Whether a drawn state may start an episode, given the contacts in it; otherwise another one is drawn.
+    fn accepts(&self, contacts: usize) -> bool {
+        let _ = contacts;
+        true
+    }
+
+    /// Writes the observation. `obs`: `[obs_dim]`.
+    fn observe(&self, view: &View, obs: &mut [f64]);
+
+    /// Reward of being in this state with the control that led to it.
+    fn reward(&self, view: &View) -> f64;
+
+    /// Whether the task ends the episode in this state.
+    fn terminated(&self, view: &View) -> bool {
+        let _ = view;
+        false
+    }
+}
+
+/// Index of a named body, for task constructors.
+pub fn body(model: &Model, name: &str) -> Result<Id, SimError> {
+    model.body(name).ok_or_else(|| missing(model, "body", name))
+}
+
+/// Index of a named sensor, for task constructors.
+pub fn sensor(model: &Model, name: &str) -> Result<Id, SimError> {
+    model.sensors.iter().position(|s| s.name == name).ok_or_else(|| missing(model, "sensor", name))
+}
+
+fn missing(model: &Model, element: &'static str, name: &str) -> SimError {
+    SimError::MissingElement { model: model.name.clone(), element, name: name.into() }
+}
+
+/// Copies `parts` one after another into `obs`, which they must fill exactly.
+pub(crate) fn pack(obs: &mut [f64], parts: &[&[f64]]) {
+    let mut at = 0;
+    for part in parts {
+        obs[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    assert_eq!(at, obs.len(), "the parts of an observation fill it");
+}
