@@ -16,6 +16,8 @@ pub struct SimCollector {
     noise: Noise,
     running: Vec<f64>,
     finished: Vec<f64>,
+    /// Lanes whose present episode began at a random phase: its return would be that of a part.
+    partial: Vec<bool>,
 }
 
 /// Seeds of the lanes of a run: distinct for distinct run seeds and lanes.
@@ -28,12 +30,19 @@ pub fn lane_seeds(seed: u64, purpose: &str, lanes: usize) -> Vec<u64> {
 }
 
 impl SimCollector {
-    /// Resets the environment with lane seeds that follow from `seed`.
-    pub fn new(env: &mut impl VecEnv, seed: u64) -> Self {
+    /// Resets the environment with lane seeds that follow from `seed`. `staggered`: the first episode of each lane is cut
+    /// short by the environment, so its return does not count.
+    pub fn new(env: &mut impl VecEnv, seed: u64, staggered: bool) -> Self {
         let s = env.spec();
         let mut obs = vec![0.0; s.lanes * s.obs_dim];
         env.reset(&lane_seeds(seed, "environment", s.lanes), &mut obs);
-        SimCollector { obs, noise: Noise::named(seed, "collection"), running: vec![0.0; s.lanes], finished: Vec::new() }
+        SimCollector {
+            obs,
+            noise: Noise::named(seed, "collection"),
+            running: vec![0.0; s.lanes],
+            finished: Vec::new(),
+            partial: vec![staggered; s.lanes],
+        }
     }
 
     /// Steps every lane `steps` times. Observations in the rollout are normalised with the statistics as they stood at
@@ -79,7 +88,10 @@ impl SimCollector {
             for (n, row) in rows.enumerate() {
                 self.running[n] += f64::from(reward[row]);
                 if status[row] != Status::Running {
-                    self.finished.push(std::mem::take(&mut self.running[n]));
+                    let total = std::mem::take(&mut self.running[n]);
+                    if !std::mem::replace(&mut self.partial[n], false) {
+                        self.finished.push(total);
+                    }
                 }
             }
         }
@@ -97,7 +109,7 @@ impl SimCollector {
         })
     }
 
-    /// Returns of the training episodes that ended since the last call. The first ones of a staggered start are short.
+    /// Returns of the whole training episodes that ended since the last call.
     pub fn take_finished(&mut self) -> Vec<f64> {
         std::mem::take(&mut self.finished)
     }
@@ -115,6 +127,7 @@ impl Persist for SimCollector {
             &self.finished.iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
         );
         to.put_u64(&format!("{prefix}.finished_len"), &[self.finished.len() as u64]);
+        to.put_bytes(&format!("{prefix}.partial"), self.partial.iter().map(|p| u8::from(*p)).collect());
         self.noise.save(prefix, to);
     }
 
@@ -125,6 +138,8 @@ impl Persist for SimCollector {
         self.running = floats(from.u64s(&format!("{prefix}.running_f64_bits"), self.running.len())?);
         let len = from.u64s(&format!("{prefix}.finished_len"), 1)?[0] as usize;
         self.finished = floats(from.u64s(&format!("{prefix}.finished_f64_bits"), len)?);
+        let partial = from.bytes(&format!("{prefix}.partial"))?;
+        self.partial = (0..self.partial.len()).map(|n| partial.get(n) == Some(&1)).collect();
         self.noise.load(prefix, from)
     }
 }
