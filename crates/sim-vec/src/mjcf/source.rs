@@ -131,7 +131,8 @@ impl Sources {
         }
         for child in xml.children() {
             if let Some(text) = child.text().filter(|t| child.is_text() && !t.trim().is_empty()) {
-                let place = self.place(spot(child.range().start));
+                let blank = text.len() - text.trim_start().len();
+                let place = self.place(spot(child.range().start + blank));
                 let what = format!("text `{}` means nothing in MJCF; make it a comment", shorten(text.trim()));
                 return Err(MjcfError::Invalid { place, element: node.label(), what });
             }
