@@ -47,10 +47,9 @@ impl ActuatorSpec {
                 }
                 "armature" | "damping" | "delay" | "nsample" | "actdim" => {
                     if r.numbers(a, 1, usize::MAX)?.iter().any(|x| *x > 0.0) {
-                        return Err(r.refuse(
-                            a,
-                            format!("remove it; a joint has its own armature and damping, a control acts at once"),
-                        ));
+                        return Err(
+                            r.refuse(a, "remove it; a joint has its own armature and damping, a control acts at once")
+                        );
                     }
                 }
                 // no activation, no bias, no crank, no velocity limits, looks
@@ -84,7 +83,7 @@ impl ActuatorSpec {
         if limited && self.range[0] >= self.range[1] {
             return Err(r.invalid("its control range is empty; write ctrlrange=\"low high\" with low < high"));
         }
-        if !s.compiler.autolimits && self.limited == Auto::Auto && self.range != [0.0; 2] {
+        if !s.compiler.autolimits && self.limited == Auto::Unsaid && self.range != [0.0; 2] {
             return Err(r.invalid(
                 "ctrlrange without ctrllimited while autolimits is off; write ctrllimited=\"true\" or \"false\"",
             ));

@@ -55,7 +55,7 @@ impl Default for JointSpec {
             kind: Kind::Hinge,
             pos: [0.0; 3],
             axis: [0.0, 0.0, 1.0],
-            limited: Auto::Auto,
+            limited: Auto::Unsaid,
             range: [0.0; 2],
             margin: 0.0,
             softness: SOFTNESS,
@@ -66,7 +66,7 @@ impl Default for JointSpec {
             armature: 0.0,
             damping: 0.0,
             friction: None,
-            force_limited: Auto::Auto,
+            force_limited: Auto::Unsaid,
             force_range: None,
             refused: Vec::new(),
         }
@@ -191,7 +191,7 @@ impl JointSpec {
             return Err(r.refuse(a, "limit the controls with ctrlrange instead"));
         }
         let given = self.range != [0.0; 2];
-        if !free && !s.compiler.autolimits && self.limited == Auto::Auto && given {
+        if !free && !s.compiler.autolimits && self.limited == Auto::Unsaid && given {
             return Err(r.invalid("range without limited while autolimits is off; write limited=\"true\" or \"false\""));
         }
         let radians = s.compiler.degree && kind == JointKind::Hinge;

@@ -28,7 +28,7 @@ pub(super) fn sub(a: Vec3, b: Vec3) -> Vec3 {
 /// Scales to unit length in place and returns the length before; 0, unchanged, if the square is below [`EPS`].
 pub(super) fn normalize(v: &mut [f64]) -> f64 {
     let square = dot(v, v);
-    if !(square >= EPS) {
+    if square.is_nan() || square < EPS {
         return 0.0;
     }
     let norm = square.sqrt();

@@ -54,7 +54,7 @@ impl Default for Settings {
                 degree: true,
                 eulerseq: *b"xyz",
                 autolimits: true,
-                inertia_from_geom: Auto::Auto,
+                inertia_from_geom: Auto::Unsaid,
                 inertia_groups: [0, 5],
                 bound_mass: 0.0,
                 bound_inertia: 0.0,

@@ -192,7 +192,7 @@ impl<'a> Tree<'a> {
             let own: Vec<&geom::Compiled> = self.geoms[first_geom..].iter().collect();
             let c = &self.settings.compiler;
             let inertia = match (c.inertia_from_geom, inertial) {
-                (Auto::True, _) | (Auto::Auto, None) => Inertia::of(&own),
+                (Auto::True, _) | (Auto::Unsaid, None) => Inertia::of(&own),
                 (_, given) => given.unwrap_or(Inertia::NONE),
             };
             self.inertias.push(inertia.bounded(r, c)?);

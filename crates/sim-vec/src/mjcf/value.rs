@@ -10,13 +10,13 @@ pub(super) enum Auto {
     True,
     False,
     #[default]
-    Auto,
+    Unsaid,
 }
 
 impl Auto {
     /// Whether a range counts: said so, or left to whether it is given. `autolimits`: leaving it so is allowed.
     pub(super) fn limited(self, range: [f64; 2]) -> bool {
-        self == Auto::True || self == Auto::Auto && range[0] < range[1]
+        self == Auto::True || self == Auto::Unsaid && range[0] < range[1]
     }
 }
 
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn auto(&self, a: &Attr) -> Result<Auto, MjcfError> {
-        self.word(a, &[("true", Auto::True), ("false", Auto::False), ("auto", Auto::Auto)])
+        self.word(a, &[("true", Auto::True), ("false", Auto::False), ("auto", Auto::Unsaid)])
     }
 
     pub(super) fn enabled(&self, a: &Attr) -> Result<bool, MjcfError> {

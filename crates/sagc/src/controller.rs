@@ -1,0 +1,231 @@
+//! The controller: a virtual queue of straggling groups beyond the budget.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::risk::Risk;
+use crate::{GroupReport, GroupSizer};
+
+/// Settings of [`Sagc`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SagcConfig {
+    /// Sizes to choose from, ascending, each at least 2. To hold the batch, let all divide the number of rollouts.
+    pub candidates: Vec<usize>,
+    /// ε: long-run share of groups that may straggle, in (0, 1).
+    pub budget: f64,
+    /// κ: a rollout straggles if it is longer than κ times the median.
+    pub threshold: f64,
+    /// V: weight of a large group against the queue. Larger: slower, with a looser budget and fewer changes.
+    pub weight: f64,
+    /// Steps between changes at least.
+    pub dwell: u32,
+    /// γ: how much of the past counts after a step.
+    pub fade: f64,
+}
+
+impl SagcConfig {
+    /// Budget 0.25, threshold 2.5, weight 5, dwell 4, fade 0.97. The laws in `tests/laws.rs` are checked with these, on
+    /// log-normal lengths.
+    pub fn new(candidates: &[usize]) -> Self {
+        SagcConfig { candidates: candidates.into(), budget: 0.25, threshold: 2.5, weight: 5.0, dwell: 4, fade: 0.97 }
+    }
+}
+
+/// Settings that make no controller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigError {
+    /// A group of fewer than 2 has nothing to compare.
+    GroupTooSmall(usize),
+    /// Candidates are missing, out of order or repeated.
+    Candidates(Vec<usize>),
+    /// A number is out of range: which, its value, the range.
+    Range(&'static str, f64, &'static str),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::GroupTooSmall(g) => write!(f, "a group of {g} has nothing to compare; use at least 2"),
+            ConfigError::Candidates(c) => {
+                write!(f, "candidates {c:?} must be ascending, without repeats, at least one")
+            }
+            ConfigError::Range(field, value, range) => write!(f, "{field} is {value}; it must be {range}"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// Everything a checkpoint needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SagcState {
+    /// Index of the present size among the candidates.
+    pub arm: usize,
+    /// Q: straggling beyond the budget, not yet made up for.
+    pub queue: f64,
+    /// Running median length; `None` before the first step.
+    pub reference: Option<f64>,
+    /// Steps since the last change.
+    pub since_change: u32,
+    /// Straggling beyond the budget that even the smallest size could not avoid; not in the queue.
+    pub infeasible: f64,
+    /// What is known of the risk.
+    pub risk: Risk,
+}
+
+/// Straggler-aware group control.
+///
+/// ```text
+/// rollout i straggles:  L_i > κ·m,  m an exponential average of earlier steps' median lengths
+/// s_t = share of groups with a straggler
+/// Q  ← max(0, Q + s_t − ε)
+/// G  = argmax_G V·U(G) − Q·r̂(G),   U(G) = (G−1)/(G+1),   at most one candidate up or down, after ≥ H steps
+/// ```
+///
+/// U is the chance that a group of G holds both outcomes of a binary reward whose success probability is uniform. For
+/// any sequence of lengths Σ(s_t − ε) ≤ Q + infeasible, so the long-run rate meets the budget whenever Q stays bounded:
+/// whenever some candidate can meet it. At the smallest size excess is not queued but counted in
+/// [`SagcState::infeasible`]: a queue wound up there would keep groups small long after the cause is gone.
+///
+/// It starts at the largest candidate. Neely 2010, ch. 4 (drift plus penalty); the setting of arXiv 2606.02218.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sagc {
+    config: SagcConfig,
+    state: SagcState,
+}
+
+/// Weight of the past in the running median.
+const REFERENCE_FADE: f64 = 0.9;
+
+impl Sagc {
+    /// Errors: [`ConfigError`] names the setting out of range.
+    pub fn new(config: SagcConfig) -> Result<Self, ConfigError> {
+        let c = &config.candidates;
+        if let Some(&g) = c.iter().find(|g| **g < 2) {
+            return Err(ConfigError::GroupTooSmall(g));
+        }
+        if c.is_empty() || c.windows(2).any(|w| w[0] >= w[1]) {
+            return Err(ConfigError::Candidates(c.clone()));
+        }
+        let rules = [
+            ("budget", config.budget, config.budget > 0.0 && config.budget < 1.0, "between 0 and 1"),
+            ("threshold", config.threshold, config.threshold > 1.0 && config.threshold.is_finite(), "above 1"),
+            ("weight", config.weight, config.weight > 0.0 && config.weight.is_finite(), "above 0"),
+            ("fade", config.fade, config.fade > 0.0 && config.fade <= 1.0, "above 0 and at most 1"),
+        ];
+        if let Some((field, value, _, range)) = rules.into_iter().find(|r| !r.2) {
+            return Err(ConfigError::Range(field, value, range));
+        }
+        let state = SagcState {
+            arm: c.len() - 1,
+            queue: 0.0,
+            reference: None,
+            since_change: 0,
+            infeasible: 0.0,
+            risk: Risk::new(c.len()),
+        };
+        Ok(Sagc { config, state })
+    }
+
+    /// What a checkpoint needs.
+    pub fn state(&self) -> &SagcState {
+        &self.state
+    }
+
+    /// Goes on from a checkpoint of a controller with the same candidates.
+    ///
+    /// Errors: [`ConfigError::Range`] if it has other ones.
+    pub fn restore(&mut self, state: SagcState) -> Result<(), ConfigError> {
+        let n = self.config.candidates.len();
+        let fits = state.arm < n && state.risk.events.len() == n && state.risk.groups.len() == n;
+        if !fits {
+            return Err(ConfigError::Range("arm", state.arm as f64, "that of a controller with the same candidates"));
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    /// Estimated risk of every candidate.
+    pub fn risks(&self) -> Vec<f64> {
+        self.state.risk.means(&self.config.candidates)
+    }
+
+    fn decide(&mut self) {
+        let s = &mut self.state;
+        s.since_change = s.since_change.saturating_add(1);
+        if s.since_change < self.config.dwell {
+            return;
+        }
+        let sizes = &self.config.candidates;
+        let risks = s.risk.means(sizes);
+        let score = |k: usize| {
+            let g = sizes[k] as f64;
+            self.config.weight * (g - 1.0) / (g + 1.0) - s.queue * risks[k]
+        };
+        let mut best = s.arm;
+        for k in 0..sizes.len() {
+            if score(k) > score(best) {
+                best = k;
+            }
+        }
+        let next = match best.cmp(&s.arm) {
+            core::cmp::Ordering::Less => s.arm - 1,
+            core::cmp::Ordering::Equal => return,
+            core::cmp::Ordering::Greater => s.arm + 1,
+        };
+        (s.arm, s.since_change) = (next, 0);
+    }
+}
+
+impl GroupSizer for Sagc {
+    fn group_size(&self) -> usize {
+        self.config.candidates[self.state.arm]
+    }
+
+    fn observe(&mut self, seen: &GroupReport<'_>) {
+        let g = seen.group_size;
+        let groups = seen.length.len().checked_div(g).unwrap_or(0);
+        if groups == 0 || seen.length.iter().any(|l| !l.is_finite()) {
+            return;
+        }
+        let lengths = &seen.length[..groups * g];
+        let median = median(lengths);
+        // the present step does not define its own stragglers, but the first one must
+        let reference = self.state.reference.unwrap_or(median);
+        self.state.reference = Some(match self.state.reference {
+            Some(m) => REFERENCE_FADE * m + (1.0 - REFERENCE_FADE) * median,
+            None => median,
+        });
+        let straggles = |l: &f32| f64::from(*l) > self.config.threshold * reference;
+        let straggled = lengths.iter().filter(|l| straggles(l)).count() as f64;
+        let events = lengths.chunks_exact(g).filter(|group| group.iter().any(straggles)).count() as f64;
+        let rate = events / groups as f64;
+        // a size that is no candidate teaches about rollouts and, as the nearest one, about groups
+        let arm = nearest(&self.config.candidates, g);
+        self.state.risk.observe(self.config.fade, arm, straggled, lengths.len() as f64, events, groups as f64);
+        let excess = rate - self.config.budget;
+        if self.state.arm == 0 && excess > 0.0 {
+            self.state.infeasible += excess;
+        } else {
+            self.state.queue = (self.state.queue + excess).max(0.0);
+        }
+        self.decide();
+    }
+}
+
+fn median(lengths: &[f32]) -> f64 {
+    let mut sorted: Vec<f32> = lengths.into();
+    sorted.sort_by(f32::total_cmp);
+    let n = sorted.len();
+    (f64::from(sorted[(n - 1) / 2]) + f64::from(sorted[n / 2])) / 2.0
+}
+
+fn nearest(sizes: &[usize], g: usize) -> usize {
+    let mut best = 0;
+    for k in 0..sizes.len() {
+        if sizes[k].abs_diff(g) < sizes[best].abs_diff(g) {
+            best = k;
+        }
+    }
+    best
+}
