@@ -187,7 +187,7 @@ fn a_step_allocates_nothing() {
 struct Fragile(Arc<Model>);
 
 impl Fragile {
-    fn new() -> Arc<dyn Task> {
+    fn task() -> Arc<dyn Task> {
         let xml = r#"<mujoco><option timestep="0.01"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>
             <geom size="0.1"/></body></worldbody>
             <actuator><motor joint="x" gear="1e25" ctrlrange="-1 1"/></actuator></mujoco>"#;
@@ -226,7 +226,7 @@ impl Task for Fragile {
 fn a_lane_that_turns_non_finite_ends_alone_and_is_counted() {
     for (isa, precision) in sets() {
         let options = SimOptions { precision, isa: Some(isa), ..SimOptions::new(20) };
-        let mut env = sim_vec_of(Fragile::new(), options).unwrap();
+        let mut env = sim_vec_of(Fragile::task(), options).unwrap();
         let mut b = Buffers::new(env.spec());
         b.reset(&mut env);
         let start = b.obs.clone();
