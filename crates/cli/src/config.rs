@@ -315,7 +315,7 @@ mod tests {
             ("bins=1.5", "whole number"),
             ("anneal=yes", "true or false"),
             ("gate=open", "clipped"),
-            ("width=3", "`policy.width` or `critic.width`"),
+            ("width=3", "`critic.width` or `policy.width`"),
             ("kl_bound", "KEY=VALUE"),
             ("kl_bound=inf", "finite"),
         ] {

@@ -1,0 +1,160 @@
+//! What no compiler checks: the shape of the workspace.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// Which of our crates each crate may depend on (docs/ARCHITECTURE.md).
+const ARROWS: [(&str, &[&str]); 9] = [
+    ("sagc", &[]),
+    ("rollouts", &[]),
+    ("sim-vec", &["rollouts"]),
+    ("onpolicy", &["rollouts"]),
+    ("diffusion-policy", &["onpolicy"]),
+    ("token-policy", &["onpolicy"]),
+    ("trust-region", &["onpolicy", "rollouts"]),
+    ("grpo", &["onpolicy", "rollouts", "sagc"]),
+    ("xtask", &[]),
+];
+/// May not see tensors, whatever it is called by.
+const WITHOUT_TENSORS: [&str; 4] = ["sagc", "rollouts", "sim-vec", "xtask"];
+/// Keep an empty list of dependencies.
+const WITHOUT_ANY: [&str; 2] = ["sagc", "rollouts"];
+/// Longest source file, in lines.
+const LONGEST: usize = 600;
+
+/// Runs all checks; errors with every finding.
+pub fn check(root: &Path) -> Result<()> {
+    let mut findings = arrows(&metadata(root)?);
+    for file in tracked(root)? {
+        let Ok(text) = std::fs::read_to_string(root.join(&file)) else { continue };
+        findings.extend(contents(&file, &text));
+        if file.ends_with(".md") {
+            findings.extend(paths(root, &file, &text));
+        }
+    }
+    if findings.is_empty() {
+        println!("tidy: nothing to mend");
+        return Ok(());
+    }
+    bail!("tidy found {}:\n{}", findings.len(), findings.join("\n"))
+}
+
+fn output(root: &Path, words: &[&str]) -> Result<String> {
+    let out = Command::new(words[0]).args(&words[1..]).current_dir(root).output().with_context(|| words.join(" "))?;
+    if !out.status.success() {
+        bail!("{}: {}", words.join(" "), String::from_utf8_lossy(&out.stderr));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).into())
+}
+
+fn metadata(root: &Path) -> Result<Value> {
+    Ok(serde_json::from_str(&output(root, &["cargo", "metadata", "--format-version", "1", "--no-deps"])?)?)
+}
+
+fn tracked(root: &Path) -> Result<Vec<String>> {
+    Ok(output(root, &["git", "ls-files"])?.lines().map(String::from).collect())
+}
+
+/// Arrows that the architecture does not have. Development dependencies may cross between policies and trainers.
+fn arrows(metadata: &Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let name = |v: &Value| v["name"].as_str().unwrap_or_default().to_string();
+    let ours: BTreeSet<String> = packages.iter().map(name).collect();
+    let mut findings = Vec::new();
+    for package in packages {
+        let from = name(package);
+        let Some((_, allowed)) = ARROWS.iter().find(|a| a.0 == from) else { continue };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = name(dependency);
+            let dev = dependency["kind"] == "dev";
+            if !dev && ours.contains(&to) && !allowed.contains(&to.as_str()) {
+                findings.push(format!("{from} depends on {to}; docs/ARCHITECTURE.md has no such arrow"));
+            }
+            if to.starts_with("candle") && WITHOUT_TENSORS.contains(&from.as_str()) {
+                findings.push(format!("{from} depends on {to}; it must not see tensors"));
+            }
+            if !dev && WITHOUT_ANY.contains(&from.as_str()) {
+                findings.push(format!("{from} depends on {to}; its [dependencies] stay empty"));
+            }
+        }
+    }
+    findings
+}
+
+/// Lengths, and paths of somebody's machine.
+fn contents(file: &str, text: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    if file.ends_with(".rs") && text.lines().count() > LONGEST {
+        findings.push(format!("{file} has {} lines; split it below {LONGEST}", text.lines().count()));
+    }
+    for top in ["home", "root", "work", "opt", "Users"] {
+        let path = format!("/{top}/");
+        if let Some(line) = text.lines().position(|l| l.contains(&path)) {
+            findings.push(format!("{file}:{}: names {path}, a path of one machine", line + 1));
+        }
+    }
+    findings
+}
+
+/// Paths in backticks that do not exist.
+fn paths(root: &Path, file: &str, text: &str) -> Vec<String> {
+    let folders = ["crates/", "docs/", "benches/", "xtask/", ".ci/", ".github/", ".cargo/"];
+    let dir = Path::new(file).parent().unwrap_or(Path::new(""));
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted
+        .filter(|q| folders.iter().any(|f| q.starts_with(f)) && !q.contains([' ', '*', '{', '<', '…']))
+        .filter(|q| !root.join(q).exists() && !root.join(dir).join(q).exists())
+        .map(|q| format!("{file}: `{q}` does not exist"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Value {
+        let list: Vec<Value> = dependencies.iter().map(|(n, k)| json!({ "name": n, "kind": k })).collect();
+        json!({ "name": name, "dependencies": list })
+    }
+
+    #[test]
+    fn arrows_against_the_architecture_are_found() {
+        let packages = |list: Vec<Value>| json!({ "packages": list });
+        let bad = packages(vec![
+            package("sim-vec", &[("onpolicy", None), ("rayon", None)]),
+            package("onpolicy", &[("candle-core", None)]),
+            package("trust-region", &[("diffusion-policy", None)]),
+            package("diffusion-policy", &[]),
+            package("sagc", &[("serde", None)]),
+            package("rollouts", &[("candle-core", Some("dev"))]),
+        ]);
+        let findings = arrows(&bad);
+        assert_eq!(findings.len(), 4, "{findings:?}");
+        let good = packages(vec![
+            package("trust-region", &[("onpolicy", None), ("diffusion-policy", Some("dev"))]),
+            package("diffusion-policy", &[("onpolicy", None)]),
+            package("onpolicy", &[]),
+        ]);
+        assert_eq!(arrows(&good), Vec::<String>::new());
+    }
+
+    #[test]
+    fn machine_paths_and_long_files_are_found() {
+        let path = ["see /", "home", "/me/x"].concat();
+        assert_eq!(contents("a.md", &path).len(), 1);
+        assert_eq!(contents("a.rs", &"\n".repeat(LONGEST + 1)).len(), 1);
+        assert!(contents("a.rs", "fine").is_empty());
+    }
+
+    #[test]
+    fn paths_that_do_not_exist_are_found() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let text = "`xtask/src/main.rs` and `crates/nowhere` and `cargo test`";
+        assert_eq!(paths(root, "README.md", text), ["README.md: `crates/nowhere` does not exist"]);
+    }
+}
