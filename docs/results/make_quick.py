@@ -32,7 +32,7 @@ def main():
     p.add_argument("--threads", type=int, default=os.cpu_count())
     a = p.parse_args()
     rows, results = [], []
-    base = tempfile.mkdtemp()
+    base, commit = tempfile.mkdtemp(), output("git", "rev-parse", "HEAD")
     for task, algo in RUNS:
         for seed in range(1, a.seeds + 1):
             out = os.path.join(base, f"{task}-{algo}-{seed}")
@@ -51,7 +51,7 @@ def main():
                 w = csv.writer(f, lineterminator="\n")
                 w.writerow(["task", "algo", "seed", "env_steps", "wall_s", "return_mean"])
                 w.writerows(rows)
-            head = dict(commit=output("git", "rev-parse", "HEAD"), machine=f"{cpu()}, {a.threads} threads",
+            head = dict(commit=commit, machine=f"{cpu()}, {a.threads} threads",
                         command="python docs/results/make_quick.py", evaluation="phalanx eval RUN --mode ode --episodes 64")
             with open(os.path.join(HERE, "quick.json"), "w") as f:
                 json.dump(dict(head, runs=results), f, indent=1)
