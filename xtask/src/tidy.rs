@@ -91,6 +91,12 @@ fn contents(file: &str, text: &str) -> Vec<String> {
     if file.ends_with(".rs") && text.lines().count() > LONGEST {
         findings.push(format!("{file} has {} lines; split it below {LONGEST}", text.lines().count()));
     }
+    // randomness that no seed reaches
+    for word in [["thread", "_rng"], ["Tensor::", "rand"], ["from_os", "_rng"], ["OsR", "ng"]].map(|w| w.concat()) {
+        if let Some(line) = text.lines().position(|l| file.ends_with(".rs") && l.contains(&word)) {
+            findings.push(format!("{file}:{}: {word} follows from no seed; use a seeded generator", line + 1));
+        }
+    }
     for top in ["home", "root", "work", "opt", "Users"] {
         let path = format!("/{top}/");
         if let Some(line) = text.lines().position(|l| l.contains(&path)) {
@@ -148,6 +154,7 @@ mod tests {
         let path = ["see /", "home", "/me/x"].concat();
         assert_eq!(contents("a.md", &path).len(), 1);
         assert_eq!(contents("a.rs", &"\n".repeat(LONGEST + 1)).len(), 1);
+        assert_eq!(contents("a.rs", &["rand::thread", "_rng()"].concat()).len(), 1);
         assert!(contents("a.rs", "fine").is_empty());
     }
 

@@ -106,8 +106,68 @@ fn resume(root: &Path) -> Result<Outcome> {
     run(&dir, &config, agent, position.unwrap_or_default())
 }
 
-/// Trains to the end or to a signal.
+/// Trains to the end or to a signal, then evaluates.
 fn run(dir: &RunDir, config: &RunConfig, mut agent: Box<dyn Agent>, mut position: Position) -> Result<Outcome> {
+    let trained = sitting(dir, config, &mut *agent, &mut position);
+    let updates = config.updates();
+    match trained.with_context(|| format!("training stopped; {}", how_to_resume(dir.root())))? {
+        Outcome::Interrupted => {
+            eprintln!("stopped after update {} of {updates}; {}", position.updates, how_to_resume(dir.root()));
+            return Ok(Outcome::Interrupted);
+        }
+        Outcome::Done => {}
+    }
+    let root = dir.root().display();
+    println!("trained {} steps in {:.0} s: {root}", updates * config.steps_per_update(), position.wall_s);
+    if let Some(mean) = position.return_mean() {
+        println!("mean return of the last {} training episodes: {mean:.1}", position.recent.len());
+    }
+    let result = eval::evaluate(&*agent, config, eval::Settings::default())?;
+    eval::record(dir.root(), &result)?;
+    println!("{}", result.line());
+    println!("evaluate again: phalanx eval {root}");
+    Ok(Outcome::Done)
+}
+
+/// Updates until the end of the run or a signal; a checkpoint stands at either.
+fn sitting(dir: &RunDir, config: &RunConfig, agent: &mut dyn Agent, position: &mut Position) -> Result<Outcome> {
+    let stop = stop_flag()?;
+    let (updates, per_update) = (config.updates(), config.steps_per_update());
+    let text = config.text()?;
+    let mut metrics = Metrics::new(dir.open_metrics(position.updates)?, dir.root())?;
+    let progress = Progress::new(updates * per_update, position.updates * per_update);
+    while position.updates < updates {
+        let start = Instant::now();
+        let update = agent.update(config.trainer.rollout_steps)?;
+        let seconds = start.elapsed().as_secs_f64();
+        position.updates += 1;
+        position.wall_s += seconds;
+        position.observe(&update.returns);
+        let env_steps = position.updates * per_update;
+        let line = Line::new(position, env_steps, per_update as f64 / seconds, &update, agent.non_finite_lanes());
+        metrics.write(&line, env_steps)?;
+        progress.show(env_steps, &line);
+        let (last, stopping) = (position.updates == updates, stop.load(Ordering::SeqCst));
+        if last || stopping || position.updates.is_multiple_of(config.checkpoint.every_updates) {
+            metrics.sync()?;
+            let best = position.improves();
+            checkpoint::write(&dir.checkpoint(position.updates), agent, position, &text)?;
+            if best {
+                checkpoint::write(&dir.best(), agent, position, &text)?;
+            }
+            dir.prune()?;
+        }
+        if stopping && !last {
+            progress.finish();
+            return Ok(Outcome::Interrupted);
+        }
+    }
+    progress.finish();
+    Ok(Outcome::Done)
+}
+
+/// Set by the first Ctrl-C or termination signal; the second one ends the process.
+fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let handler = stop.clone();
     ctrlc::set_handler(move || {
@@ -117,56 +177,7 @@ fn run(dir: &RunDir, config: &RunConfig, mut agent: Box<dyn Agent>, mut position
         eprintln!("\nfinishing this update, then writing a checkpoint; once more to stop at once");
     })
     .context("cannot listen for Ctrl-C")?;
-
-    let (updates, per_update) = (config.updates(), config.steps_per_update());
-    let text = config.text()?;
-    let mut metrics = Metrics::new(dir.open_metrics(position.updates)?, dir.root())?;
-    let progress = Progress::new(updates * per_update, position.updates * per_update);
-    let mut saved = position.updates;
-    while position.updates < updates {
-        let start = Instant::now();
-        let update = agent.update(config.trainer.rollout_steps).with_context(|| {
-            format!("training stopped in update {}; {}", position.updates + 1, how_to_resume(dir.root()))
-        })?;
-        let seconds = start.elapsed().as_secs_f64();
-        position.updates += 1;
-        position.wall_s += seconds;
-        position.observe(&update.returns);
-        let env_steps = position.updates * per_update;
-        let line = Line::new(&position, env_steps, per_update as f64 / seconds, &update, agent.non_finite_lanes());
-        metrics.write(&line, env_steps)?;
-        progress.show(env_steps, &line);
-        let stopping = stop.load(Ordering::SeqCst);
-        if position.updates.is_multiple_of(config.checkpoint.every_updates) || position.updates == updates || stopping {
-            metrics.sync()?;
-            let best = position.improves();
-            checkpoint::write(&dir.checkpoint(position.updates), &*agent, &position, &text)?;
-            if best {
-                checkpoint::write(&dir.best(), &*agent, &position, &text)?;
-            }
-            dir.prune()?;
-            saved = position.updates;
-        }
-        if stopping && position.updates < updates {
-            progress.finish();
-            eprintln!("stopped after update {saved} of {updates}; {}", how_to_resume(dir.root()));
-            return Ok(Outcome::Interrupted);
-        }
-    }
-    progress.finish();
-    let root = dir.root().display();
-    if saved == updates && position.updates == 0 {
-        bail!("nothing to do: the run has no updates");
-    }
-    println!("trained {} steps in {:.0} s: {root}", updates * per_update, position.wall_s);
-    if let Some(mean) = position.return_mean() {
-        println!("mean return of the last {} training episodes: {mean:.1}", position.recent.len());
-    }
-    let result = eval::evaluate(&*agent, config, eval::Settings::default())?;
-    eval::record(dir.root(), &result)?;
-    println!("{}", result.line());
-    println!("evaluate again: phalanx eval {root}");
-    Ok(Outcome::Done)
+    Ok(stop)
 }
 
 fn how_to_resume(root: &Path) -> String {

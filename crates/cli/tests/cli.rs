@@ -169,6 +169,7 @@ fn a_run_directory_holds_everything_and_its_config_alone_repeats_it() {
         assert!(lines.iter().all(|l| l.get(key).is_some()), "{key}");
     }
     assert_eq!(lines[4]["env_steps"], 5 * 32 * 4);
+    assert!(lines[4]["return_mean"].is_null(), "no whole episode has ended: null, not NaN or 0");
 
     let config = first.join("config.toml");
     ok(&["train", "--config", config.to_str().unwrap(), "--out", second.to_str().unwrap()]);
@@ -184,6 +185,10 @@ fn evaluation_reports_every_mode_and_policy() {
         let mut words = tiny(&dir, 2);
         words.extend(["--algo".into(), algo.into()]);
         ok(&strs(&words));
+        // a new process sees what the training process saw: weights, statistics and settings travel together
+        let recorded: Value = serde_json::from_str(&fs::read_to_string(dir.join("eval.json")).unwrap()).unwrap();
+        let again: Value = serde_json::from_str(&ok(&["eval", dir.to_str().unwrap(), "--json"])).unwrap();
+        assert_eq!(recorded["ode"], again);
         let dir = dir.to_str().unwrap();
         for mode in ["ode", "sde", "best-of-k"] {
             let eval = ["eval", dir, "--mode", mode, "--episodes", "3", "--k", "2", "--json"];

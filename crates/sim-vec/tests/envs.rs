@@ -249,6 +249,29 @@ fn a_lane_that_turns_non_finite_ends_alone_and_is_counted() {
     }
 }
 
+/// Noise and full swings alternate: what an untrained policy does, and the hardest a trained one can.
+#[test]
+fn no_task_turns_non_finite_under_random_and_bang_bang_actions() {
+    for info in sim_vec::registry::tasks().iter().filter(|t| t.status == sim_vec::registry::TaskStatus::Exact) {
+        let mut env = sim_vec(info.name, SimOptions { stagger: true, ..SimOptions::new(128) }).unwrap();
+        let spec = env.spec();
+        let mut b = Buffers::new(spec);
+        b.reset(&mut env);
+        let mut rng = Rng::episode(7, 0);
+        for t in 0..400 {
+            let bang = t / 50 % 2 == 1;
+            let action: Vec<f32> = (0..spec.lanes * spec.act_dim)
+                .map(|_| rng.uniform(-1.0, 1.0) as f32)
+                .map(|a| if bang { a.signum() } else { a })
+                .collect();
+            b.step(&mut env, &action);
+            assert!(b.obs.iter().chain(&b.reward).all(|x| x.is_finite()), "{} step {t}", info.name);
+            assert!(b.reward.iter().all(|r| (0.0..=1.0).contains(r)), "{} step {t}: {:?}", info.name, b.reward);
+        }
+        assert_eq!(env.non_finite_lanes(), 0, "{}", info.name);
+    }
+}
+
 #[test]
 fn actions_beyond_the_range_or_not_finite_are_tamed() {
     let mut env = sim_vec("cheetah-run", SimOptions::new(16)).unwrap();
