@@ -78,13 +78,20 @@ impl Adam {
     }
 }
 
+/// Moments too small to move a parameter become 0. Left alone, those of parameters without gradient decay into
+/// denormal numbers and stay there, and arithmetic on these is a hundred times slower.
+#[inline(always)]
+fn flush(x: f32) -> f32 {
+    if x.abs() < 1e-30 { 0.0 } else { x }
+}
+
 multiversion! {
     fn adam(theta: &mut [f32], grad: &[f32], m: &mut [f32], v: &mut [f32], k: [f32; 8]) {
         let [scale, step, root, b1, c1, b2, c2, eps] = k;
         for i in 0..theta.len().min(grad.len()).min(m.len()).min(v.len()) {
             let g = grad[i] * scale;
-            m[i] = b1 * m[i] + c1 * g;
-            v[i] = b2 * v[i] + c2 * g * g;
+            m[i] = flush(b1 * m[i] + c1 * g);
+            v[i] = flush(b2 * v[i] + c2 * g * g);
             theta[i] -= step * m[i] / (v[i].sqrt() * root + eps);
         }
     }
@@ -140,6 +147,17 @@ mod tests {
         let v = (0.999 * 0.001 * 0.25 + 0.001 * 2.25) / (1.0 - 0.999f64 * 0.999);
         let want = -0.1 - 0.1 * m / v.sqrt();
         assert!((f64::from(theta[0]) - want).abs() < 1e-6, "{theta:?} {want}");
+    }
+
+    #[test]
+    fn moments_of_parameters_without_gradient_reach_zero_and_not_denormal_numbers() {
+        let mut theta = [1.0];
+        let mut adam = Adam::new(1, AdamConfig::default());
+        adam.step(&mut theta, &[1e-12], 1.0, 0.1);
+        for _ in 0..1000 {
+            adam.step(&mut theta, &[0.0], 1.0, 0.1);
+        }
+        assert_eq!((adam.m[0], adam.v[0]), (0.0, 0.0));
     }
 
     #[test]

@@ -21,7 +21,9 @@ multiversion! {
             }
             let max = top.iter().fold(f32::NEG_INFINITY, |m, t| m.max(*t));
             for (p, x) in p.iter_mut().zip(x) {
-                *p = exp(x - max);
+                let d = x - max;
+                // below e⁻⁶⁰ nothing is left in single precision but gradients that are denormal numbers, and slow
+                *p = if d < -60.0 { 0.0 } else { exp(d) };
             }
             let mut lanes = [0.0f32; 16];
             for part in p.chunks(16) {
