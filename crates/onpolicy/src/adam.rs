@@ -154,7 +154,7 @@ mod tests {
         let mut theta = [1.0];
         let mut adam = Adam::new(1, AdamConfig::default());
         adam.step(&mut theta, &[1e-12], 1.0, 0.1);
-        for _ in 0..1000 {
+        for _ in 0..10_000 {
             adam.step(&mut theta, &[0.0], 1.0, 0.1);
         }
         assert_eq!((adam.m[0], adam.v[0]), (0.0, 0.0));
