@@ -12,12 +12,12 @@ use safetensors::tensor::{Dtype, TensorView};
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// The file could not be read or written.
-    #[error("checkpoint {path}: {source}")]
+    #[error("checkpoint {path}: {reason}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The system's reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// The file is not a complete safetensors file.
     #[error("checkpoint {path} is damaged: {reason}")]
@@ -164,12 +164,12 @@ impl Bundle {
         let texts: Vec<(&String, &String)> = self.texts.iter().collect();
         let metadata = HashMap::from([("texts".to_owned(), encode(&texts))]);
         let bytes = safetensors::serialize(views, Some(metadata)).map_err(damaged)?;
-        write_atomically(path, &bytes).map_err(|source| BundleError::Io { path: path.to_owned(), source })
+        write_atomically(path, &bytes).map_err(|reason| BundleError::Io { path: path.to_owned(), reason })
     }
 
     /// Reads a file that [`Bundle::write`] made.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
-        let bytes = fs::read(path).map_err(|source| BundleError::Io { path: path.to_owned(), source })?;
+        let bytes = fs::read(path).map_err(|reason| BundleError::Io { path: path.to_owned(), reason })?;
         let damaged = |reason: String| BundleError::Damaged { path: path.to_owned(), reason };
         let file = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
         let (_, meta) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;

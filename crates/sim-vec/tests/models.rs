@@ -150,3 +150,24 @@ fn shipped_models_compile_to_mujoco_s_numbers() {
         compare(name, &ours, &load::load(name).model);
     }
 }
+
+/// Values of MuJoCo 3.17.0.
+#[test]
+fn bodies_on_slides_alone_weigh_their_mass_whatever_armature_and_direction() {
+    let weights = |body: &str| {
+        let m = mjcf::parse(&format!("<mujoco><worldbody>{body}</worldbody></mujoco>"), "m.xml").unwrap();
+        (m.bodies[1].invweight0, m.dofs[0].invweight0)
+    };
+    let geom = "<geom size='0.1' mass='2'/>";
+    for (body, translation, dof) in [
+        (format!("<body><joint type='slide' axis='0 0 1' armature='1'/>{geom}</body>"), 0.5, 0.5),
+        (format!("<body quat='1 1 0 0'><joint type='slide' axis='0 0 -2'/>{geom}</body>"), 0.5, 0.5),
+        // a slanted axis, an anchor, or a passenger, and the general rule holds
+        (format!("<body><joint type='slide' axis='1 1 0'/>{geom}</body>"), 0.5 / 3.0, 0.5),
+        (format!("<body><joint type='slide' axis='0 0 1' pos='1 0 0'/>{geom}</body>"), 0.5 / 3.0, 0.5),
+        (format!("<body><joint type='slide' axis='0 0 1'/>{geom}<body>{geom}</body></body>"), 0.25 / 3.0, 0.25),
+    ] {
+        let ([t, r], d) = weights(&body);
+        assert!((t - translation).abs() < 1e-15 && r == 0.0 && (d - dof).abs() < 1e-15, "{body}: {t} {r} {d}");
+    }
+}

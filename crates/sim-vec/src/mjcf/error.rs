@@ -23,12 +23,12 @@ impl fmt::Display for Place {
 #[derive(Debug, thiserror::Error)]
 pub enum MjcfError {
     /// The file itself could not be read.
-    #[error("cannot read MJCF file {file}: {source}; check the path and its permissions")]
+    #[error("cannot read MJCF file {file}: {reason}; check the path and its permissions")]
     Read {
         /// Path.
         file: String,
         /// Reason of the operating system.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// Not XML.
     #[error("{place}: not well-formed XML: {what}")]

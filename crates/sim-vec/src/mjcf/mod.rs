@@ -56,7 +56,7 @@ use value::Reader;
 pub fn load(path: impl AsRef<Path>) -> Result<Model, MjcfError> {
     let path = path.as_ref();
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| MjcfError::Read { file: file.clone(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|reason| MjcfError::Read { file: file.clone(), reason })?;
     compile(&file, text, path.parent().unwrap_or(Path::new("")))
 }
 
@@ -134,8 +134,10 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
         skipped,
     };
     let mean = weights::set(&mut model).map_err(|body| {
-        Reader { sources: &sources, node: body_nodes[body] }
-            .invalid("it moves and has no inertia; give it geoms with mass, an <inertial>, or its joints an armature")
+        Reader { sources: &sources, node: body_nodes[body] }.invalid(
+            "it moves and has no inertia, or two of its joints move it alike; give it geoms with mass, an <inertial>, \
+                 or its joints an armature",
+        )
     })?;
     model.mean_inertia = settings.mean_inertia.unwrap_or(mean);
     for (joint, [time, ratio]) in spring_dampers {

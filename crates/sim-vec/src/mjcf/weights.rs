@@ -19,6 +19,8 @@ struct Column {
 /// body: mean diagonal of J·M⁻¹·Jᵀ at its centre of mass, translation and rotation apart; 0 if it cannot move
 /// ```
 ///
+/// Bodies on slides alone are an exception, see [`slides_only`].
+///
 /// Errors with a body whose motion has no inertia.
 pub(super) fn set(model: &mut Model) -> Result<f64, Id> {
     let nv = model.nv();
@@ -74,7 +76,29 @@ pub(super) fn set(model: &mut Model) -> Result<f64, Id> {
         let mean = |part: fn(&Column) -> Vec3| (0..3).map(|k| weight(&l, row(part, k))).sum::<f64>() / 3.0;
         model.bodies[b].invweight0 = [mean(|c| c.linear), mean(|c| c.angular)];
     }
+    // MuJoCo takes these at their mass, whatever the direction and the armature
+    for b in 1..bodies {
+        if slides_only(model, b) {
+            let weight = 1.0 / model.bodies[b].mass;
+            model.bodies[b].invweight0 = [weight, 0.0];
+            model.dofs[model.bodies[b].dofs.clone()].iter_mut().for_each(|d| d.invweight0 = weight);
+        }
+    }
     Ok(mean)
+}
+
+/// A body on nothing but slides along its own axes, with its inertia in its frame, fixed to the world otherwise and
+/// carrying no other body.
+fn slides_only(model: &Model, b: Id) -> bool {
+    let body = &model.bodies[b];
+    let joints = &model.joints[body.joints.clone()];
+    let aligned = |axis: Vec3| axis.iter().filter(|x| **x != 0.0).count() == 1;
+    !joints.is_empty()
+        && joints.iter().all(|j| j.kind == JointKind::Slide && j.pos == [0.0; 3] && aligned(j.axis))
+        && body.ipos == [0.0; 3]
+        && body.iquat == [1.0, 0.0, 0.0, 0.0]
+        && model.bodies[body.parent].weld == 0
+        && model.bodies.iter().skip(1).all(|c| c.parent != b)
 }
 
 /// Body frames in the world at `qpos0`, where joints displace nothing.
