@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect();
         sizer.observe(&GroupReport { group_size: g, length: &seconds });
         if step % 20 == 19 {
-            println!("step {:3}: groups of {g}, queue {:.2}", step + 1, sizer.state().queue);
+            let beyond = if sizer.out_of_reach() { ", budget out of reach" } else { "" };
+            println!("step {:3}: groups of {g}, queue {:.2}{beyond}", step + 1, sizer.state().queue);
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ pub fn check_group_sizer<S: GroupSizer>(mut make: impl FnMut() -> S) {
         a.observe(&report);
         b.observe(&report);
         let size = a.group_size();
-        for nothing in [&[][..], &[f32::NAN, 1.0], &[f32::INFINITY, 1.0]] {
+        for nothing in [&[][..], &[1.0], &[f32::NAN, 1.0], &[f32::INFINITY, 1.0], &[-1.0, 1.0]] {
             a.observe(&GroupReport { group_size: 2, length: nothing });
             assert_eq!(a.group_size(), size, "step {step}: a report of nothing changed the size");
         }

@@ -32,12 +32,21 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod conformance;
-mod controller;
+pub mod straggler;
+
 mod risk;
+
+mod controller;
+
+pub mod conformance;
 
 pub use controller::{ConfigError, Sagc, SagcConfig, SagcState};
 pub use risk::{Risk, beta_binomial_risk};
+pub use straggler::{Reference, Straggling};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use alloc::boxed::Box;
 
@@ -54,7 +63,7 @@ pub struct GroupReport<'a> {
 ///
 /// * `group_size() ≥ 2`, and constant until [`GroupSizer::observe`] is called.
 /// * Equal reports, equal choices.
-/// * Empty reports and lengths that are not finite change nothing.
+/// * Reports without a complete group, and those with a length that is negative or not finite, change nothing.
 pub trait GroupSizer {
     /// Members per group in the next step.
     fn group_size(&self) -> usize;

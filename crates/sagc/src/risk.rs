@@ -3,6 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::straggler::Straggling;
+
 /// Probability that at least one of `g` rollouts straggles when a rollout does with probability q ~ Beta(a, b):
 ///
 /// ```text
@@ -39,15 +41,20 @@ impl Risk {
         Risk { a: PRIOR[0], b: PRIOR[1], events: vec![0.0; candidates], groups: vec![0.0; candidates] }
     }
 
-    /// Fades all counts by γ, then adds a step: `straggled` of `rollouts`, `events` of `groups` of candidate `arm`.
-    pub fn observe(&mut self, fade: f64, arm: usize, straggled: f64, rollouts: f64, events: f64, groups: f64) {
-        self.a = PRIOR[0] + fade * (self.a - PRIOR[0]) + straggled;
-        self.b = PRIOR[1] + fade * (self.b - PRIOR[1]) + rollouts - straggled;
+    /// Fades all counts by γ, then adds a step with groups of candidate `arm`.
+    pub fn observe(&mut self, fade: f64, arm: usize, seen: &Straggling) {
+        self.a = PRIOR[0] + fade * (self.a - PRIOR[0]) + seen.straggled as f64;
+        self.b = PRIOR[1] + fade * (self.b - PRIOR[1]) + (seen.rollouts - seen.straggled) as f64;
         for (e, n) in self.events.iter_mut().zip(&mut self.groups) {
             (*e, *n) = (*e * fade, *n * fade);
         }
-        self.events[arm] += events;
-        self.groups[arm] += groups;
+        self.events[arm] += seen.events as f64;
+        self.groups[arm] += seen.groups as f64;
+    }
+
+    /// Squared standard error of candidate `arm`'s mean risk, were its true risk r: `r(1−r)/(20 + groups_G)`.
+    pub fn squared_error(&self, arm: usize, r: f64) -> f64 {
+        r * (1.0 - r) / (SHRINK + self.groups[arm])
     }
 
     /// Mean risk of every candidate, never falling with size. `sizes`: ascending.
@@ -86,11 +93,25 @@ mod tests {
     }
 
     #[test]
+    fn means_and_errors_have_their_hand_computed_values() {
+        let mut risk = Risk::new(2);
+        risk.observe(0.5, 0, &Straggling { rollouts: 20, straggled: 4, groups: 10, events: 3 });
+        risk.observe(0.5, 0, &Straggling { rollouts: 20, straggled: 0, groups: 10, events: 0 });
+        assert_eq!((risk.a, risk.b), (0.5 + 2.0, 9.5 + 28.0));
+        assert_eq!((risk.events[0], risk.groups[0]), (1.5, 15.0));
+        // shared: 1 − (37.5·38.5)/(40·41) = 0.119 664…, then (20·0.119 664 + 1.5)/35
+        let r = risk.means(&[2, 4]);
+        assert!((r[0] - (20.0 * (1.0 - 37.5 * 38.5 / 1640.0) + 1.5) / 35.0).abs() < 1e-15, "{r:?}");
+        assert!((r[0] - 0.111_237).abs() < 1e-6, "{r:?}");
+        assert!((risk.squared_error(0, 0.3) - 0.006).abs() < 1e-15);
+    }
+
+    #[test]
     fn events_of_a_size_outweigh_the_shared_model_in_the_end_and_risk_never_falls_with_size() {
         let mut risk = Risk::new(3);
         for _ in 0..200 {
             // no rollout straggles on its own account, yet every small group is said to
-            risk.observe(0.97, 0, 0.0, 128.0, 32.0, 32.0);
+            risk.observe(0.97, 0, &Straggling { rollouts: 128, straggled: 0, groups: 32, events: 32 });
         }
         let r = risk.means(&[4, 8, 16]);
         assert!(r[0] > 0.9 && r[0] <= r[1] && r[1] <= r[2], "{r:?}");

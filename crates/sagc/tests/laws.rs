@@ -1,7 +1,8 @@
 //! What the controller holds, on lengths drawn from a seeded generator.
 
 use sagc::conformance::check_group_sizer;
-use sagc::{ConfigError, Fixed, GroupReport, GroupSizer, Sagc, SagcConfig};
+use sagc::straggler::median;
+use sagc::{ConfigError, Fixed, GroupReport, GroupSizer, Reference, Sagc, SagcConfig, Straggling};
 
 /// Log-normal lengths with a between-prompt part τ and a within-prompt part σ.
 struct Lengths {
@@ -16,6 +17,11 @@ impl Lengths {
 
     fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// Pareto lengths: no prompt matters, a power law does.
+    fn pareto(&mut self, rollouts: usize, shape: f64) -> Vec<f32> {
+        (0..rollouts).map(|_| (100.0 * self.uniform().powf(-1.0 / shape)) as f32).collect()
     }
 
     fn step(&mut self, rollouts: usize, g: usize, tau: f64, sigma: f64) -> Vec<f32> {
@@ -63,6 +69,63 @@ fn the_long_run_rate_of_straggling_groups_meets_a_feasible_budget() {
     }
 }
 
+/// Pareto lengths of shape 2.2: a rollout is longer than 2.5 times the median with probability 2.5^−2.2/2 = 0.0666, a
+/// group of 4 straggles with 1 − (1 − 0.0666)⁴ = 0.241, one of 8 with 0.424. Only the smallest size meets 0.25.
+#[test]
+fn a_budget_that_only_the_smallest_size_meets_is_met() {
+    for rollouts in [16, 32, 128] {
+        for seed in 1..=3 {
+            let mut lengths = Lengths { state: seed };
+            let mut sizer = Sagc::new(SagcConfig::new(&[4, 8])).unwrap();
+            let mut total = 0.0;
+            for _ in 0..3000 {
+                let length = lengths.pareto(rollouts, 2.2);
+                let seen = GroupReport { group_size: sizer.group_size(), length: &length };
+                let normal = sizer.state().reference.unwrap_or_else(|| median(&length));
+                total += Straggling::count(&seen, 2.5, Some(normal)).unwrap().rate();
+                sizer.observe(&seen);
+            }
+            // the bound is (Q + infeasible)/3000, and Q reaches some tens
+            assert!((total / 3000.0 - 0.25).abs() < 0.01, "{rollouts} rollouts, seed {seed}: rate {}", total / 3000.0);
+        }
+    }
+}
+
+/// One group of 4 a step, always with one straggler. By hand, with U = 1/3 and 3/5, V = 5, ε = 0.25 and the risks of
+/// `risk.rs` (γ = 0.97, prior 0.5 and 9.5):
+///
+/// ```text
+/// step   Q      r̂(2)     r̂(4)     5/3 − Q·r̂(2)   3 − Q·r̂(4)
+/// 4      3.00   0.30725   0.58535   0.74490         1.24395
+/// 5      3.75   0.32369   0.61949   0.45283         0.67692
+/// 6      4.50   0.33611   0.64614   0.15419         0.09235    the smaller size wins
+/// ```
+#[test]
+fn queue_risk_and_size_follow_the_rule_step_by_step() {
+    let mut sizer = Sagc::new(SagcConfig::new(&[2, 4])).unwrap();
+    for step in 1..=6 {
+        sizer.observe(&GroupReport { group_size: 4, length: &[100.0, 100.0, 100.0, 1000.0] });
+        assert_eq!(sizer.state().queue, 0.75 * f64::from(step));
+        assert_eq!(sizer.group_size(), if step < 6 { 4 } else { 2 }, "step {step}");
+    }
+    let risks = sizer.risks();
+    assert!((risks[0] - 0.336_106).abs() < 1e-6 && (risks[1] - 0.646_144).abs() < 1e-6, "{risks:?}");
+}
+
+#[test]
+fn against_its_own_median_a_pair_never_straggles() {
+    let mut sizer =
+        Sagc::new(SagcConfig { reference: Reference::Group, threshold: 2.0, ..SagcConfig::new(&[2, 16]) }).unwrap();
+    let mut lengths = Lengths { state: 4 };
+    for _ in 0..300 {
+        let g = sizer.group_size();
+        let before = sizer.state().queue;
+        sizer.observe(&GroupReport { group_size: g, length: &lengths.pareto(64, 1.0) });
+        assert!(g == 16 || sizer.state().queue == (before - 0.25).max(0.0));
+    }
+    assert_eq!(sizer.state().infeasible, 0.0);
+}
+
 /// Whatever the lengths: Σ(s − ε) ≤ Q + infeasible.
 #[test]
 fn queue_and_infeasible_part_bound_the_excess_on_any_sequence() {
@@ -72,14 +135,10 @@ fn queue_and_infeasible_part_bound_the_excess_on_any_sequence() {
     for step in 0..500 {
         let g = sizer.group_size();
         let length = lengths.step(64, g, 0.5, if step / 100 % 2 == 0 { 0.2 } else { 1.2 });
-        let m = reference.or_else(|| {
-            let mut sorted = length.clone();
-            sorted.sort_by(f32::total_cmp);
-            Some((f64::from(sorted[31]) + f64::from(sorted[32])) / 2.0)
-        });
-        let straggling = length.chunks_exact(g).filter(|c| c.iter().any(|l| f64::from(*l) > 2.5 * m.unwrap())).count();
-        excess += straggling as f64 / (64 / g) as f64 - 0.25;
-        sizer.observe(&GroupReport { group_size: g, length: &length });
+        let normal = reference.unwrap_or_else(|| median(&length));
+        let seen = GroupReport { group_size: g, length: &length };
+        excess += Straggling::count(&seen, 2.5, Some(normal)).unwrap().rate() - 0.25;
+        sizer.observe(&seen);
         reference = sizer.state().reference;
         assert!(excess <= sizer.state().queue + sizer.state().infeasible + 1e-9, "step {step}");
     }
@@ -108,9 +167,10 @@ fn an_impossible_budget_is_reported_and_the_controller_recovers_when_it_is_gone(
     };
     run(&mut sizer, 150, 1.5);
     assert_eq!(sizer.group_size(), 4);
-    assert!(sizer.state().infeasible > 10.0, "{:?}", sizer.state());
+    assert!(sizer.out_of_reach() && sizer.state().infeasible > 10.0, "{:?}", sizer.state());
     run(&mut sizer, 60, 0.1);
     assert_eq!(sizer.group_size(), 32, "{:?}", sizer.state());
+    assert!(!sizer.out_of_reach());
 }
 
 #[test]
