@@ -27,7 +27,8 @@ pub enum Spread {
 /// A_i = (r_i − mean r) / spread
 /// ```
 ///
-/// `reward`: `[groups * G]`, members next to each other. A group whose rewards are all equal gets exactly 0.
+/// `reward`: `[groups * G]`, members next to each other. A group whose rewards are all equal gets exactly 0;
+/// a reward that is not finite makes its own group's advantages NaN, and no other's.
 ///
 /// Panics if `group_size` is below 2 or does not divide the length, or if the lengths differ.
 pub fn group_advantage(reward: &[f32], group_size: usize, spread: Spread, out: &mut [f32]) {
@@ -102,6 +103,13 @@ mod tests {
         let both = of(&[1.0, 2.0, 4.0, 100.0, 200.0, 0.0], 3, spread);
         assert_eq!(both[..3], of(&[1.0, 2.0, 4.0], 3, spread));
         assert_eq!([both[2], both[0], both[1]], of(&[4.0, 1.0, 2.0], 3, spread)[..]);
+    }
+
+    #[test]
+    fn a_reward_that_is_no_number_spoils_its_own_group_only() {
+        let a = of(&[f32::NAN, 1.0, 2.0, 4.0], 2, Spread::None);
+        assert!(a[0].is_nan() && a[1].is_nan());
+        assert_eq!(a[2..], [-1.0, 1.0]);
     }
 
     #[test]

@@ -8,10 +8,12 @@
 //! ```
 //!
 //! GRPO: Shao et al. 2024 (arXiv 2402.03300). Dr. GRPO: Liu et al. 2025 (arXiv 2503.20783). DAPO: Yu et al. 2025 (arXiv
-//! 2503.14476). The trainer that uses them is not here yet.
+//! 2503.14476). GSPO: Zheng et al. 2025 (arXiv 2507.18071).
+//!
+//! Not here yet: the trainer that uses them, and with it the group size chosen by `sagc`.
 
 mod advantage;
 mod loss;
 
 pub use advantage::{Spread, group_advantage, informative};
-pub use loss::{Aggregate, aggregate, clipped_surrogate, k3, overlong};
+pub use loss::{Aggregate, aggregate, clipped_surrogate, k3, overlong, sequence_surrogate};

@@ -8,7 +8,27 @@
 ///
 /// DAPO's clip-higher has `low` 0.2 and `high` 0.28. Schulman et al. 2017, eq. 7.
 pub fn clipped_surrogate(log_prob: f64, old_log_prob: f64, advantage: f64, low: f64, high: f64) -> f64 {
-    let ratio = (log_prob - old_log_prob).exp();
+    clipped(log_prob - old_log_prob, advantage, low, high)
+}
+
+/// Clipped surrogate of a whole sequence, to be maximised: the ratio is the geometric mean of the tokens' ratios.
+///
+/// ```text
+/// min(s·A, clip(s, 1−ε_low, 1+ε_high)·A),   s = exp(Σ_t (new_t − old_t)/T)
+/// ```
+///
+/// Ratios of whole sequences lie close to 1; GSPO has `low` 3e-4 and `high` 4e-4. Arithmetic in 64 bits, as
+/// differences of that size need. A sequence without tokens has s = 1. Zheng et al. 2025 (arXiv 2507.18071).
+///
+/// Panics if the lengths differ.
+pub fn sequence_surrogate(log_prob: &[f64], old_log_prob: &[f64], advantage: f64, low: f64, high: f64) -> f64 {
+    assert_eq!(log_prob.len(), old_log_prob.len());
+    let sum: f64 = log_prob.iter().zip(old_log_prob).map(|(new, old)| new - old).sum();
+    clipped(sum / log_prob.len().max(1) as f64, advantage, low, high)
+}
+
+fn clipped(log_ratio: f64, advantage: f64, low: f64, high: f64) -> f64 {
+    let ratio = log_ratio.exp();
     (ratio * advantage).min(ratio.clamp(1.0 - low, 1.0 + high) * advantage)
 }
 
@@ -68,6 +88,33 @@ mod tests {
             [(1.0, 2.0, 2.0), (1.5, 1.0, 1.28), (0.5, 1.0, 0.5), (0.5, -1.0, -0.8), (1.5, -1.0, -1.5)]
         {
             assert!((of(ratio, advantage) - want).abs() < 1e-12, "{ratio} {advantage}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_counts_by_the_geometric_mean_of_its_ratios() {
+        let of = |ratios: &[f64], advantage| {
+            let new: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
+            sequence_surrogate(&new, &vec![0.0; new.len()], advantage, 0.2, 0.28)
+        };
+        // √(0.5·2) = 1: what one token gains the other loses
+        assert!((of(&[0.5, 2.0], 3.0) - 3.0).abs() < 1e-12);
+        assert!((of(&[4.0, 1.0], 1.0) - 1.28).abs() < 1e-12, "√4 = 2 is clipped");
+        assert!((of(&[4.0, 1.0], -1.0) + 2.0).abs() < 1e-12);
+        assert_eq!(of(&[], 5.0), 5.0);
+        // one token: the token's surrogate
+        for ratio in [0.5, 0.9, 1.1, 1.5] {
+            let token = clipped_surrogate(f64::ln(ratio), 0.0, -2.0, 0.2, 0.28);
+            assert_eq!(of(&[ratio], -2.0), token);
+        }
+    }
+
+    #[test]
+    fn at_equal_policies_the_slope_of_the_surrogate_is_the_advantage() {
+        let (h, old) = (1e-5, -1.3);
+        for advantage in [2.0, -0.5] {
+            let of = |d: f64| clipped_surrogate(old + d, old, advantage, 0.2, 0.28);
+            assert!(((of(h) - of(-h)) / (2.0 * h) - advantage).abs() < 1e-9);
         }
     }
 

@@ -1,4 +1,7 @@
-//! Token policies: sampling from logits, and the log-probability of what was sampled. The network is not here yet.
+//! What a token policy does around its network: sampling from logits, the log-probability of what was sampled, and the
+//! book-keeping of sequences of different lengths in one batch.
+//!
+//! Not here yet: the network, its cache, tokenizers and checkpoints, and so no `Policy`.
 //!
 //! ```
 //! use token_policy::{Sampling, sample};
@@ -11,4 +14,7 @@
 
 mod sampler;
 
+mod padding;
+
+pub use padding::{Ending, LeftPadded, completion};
 pub use sampler::{Drawn, Sampling, SamplingError, log_probs, sample};
