@@ -3,7 +3,7 @@
 use candle_core::{Device, Tensor};
 use diffusion_policy::{DiffusionConfig, DiffusionPolicy, KlForm};
 use onpolicy::adam::{clip_scale, squared_norm};
-use onpolicy::{Adam, AdamConfig, Normaliser, Params, Wants};
+use onpolicy::{Adam, AdamConfig, GaussianPolicy, Noise, Normaliser, Params, Pathwise, Policy, Wants};
 use rollouts::{Status, returns::lambda_return};
 use serde_json::Value;
 use trust_region::loss::{Multipliers, critic_loss, multiplier_gradient, policy_loss, temperature_gradient};
@@ -114,7 +114,7 @@ const ACTOR: [&str; 14] = [
 /// The reference's parameters come in this order: first layer's weight, bias, scale, then the last layer's.
 fn critic() -> Critic {
     let config = CriticConfig { width: H, bins: 11, low: -5.0, high: 5.0, aux_weight: 1.0 };
-    let critic = Critic::new(&config, O, D, &mut onpolicy::Noise::new(0)).unwrap();
+    let critic = Critic::new(&config, O, D, &mut Noise::new(0)).unwrap();
     for (params, first) in critic.params().into_iter().zip([0, 1, 6, 11]).skip(1) {
         fill(params, 2.0, first);
     }
@@ -285,4 +285,39 @@ fn normalised_observations_equal_the_reference() {
         normaliser.apply(&mut batch);
         close(&batch, &want[key], 1e-6, key);
     }
+}
+
+#[test]
+fn gaussian_policy_density_and_divergence_equal_the_reference() {
+    let golden = golden();
+    let want = &golden["gaussian"];
+    let make = |shift| {
+        let policy = GaussianPolicy::new(O, D, H, 3, 0).unwrap();
+        fill(policy.params()[0], shift, 2);
+        policy
+    };
+    let (new, old) = (make(3.0), make(3.05));
+    let (mean, log_std) = new.mean_log_std(&obs(), Wants::Nothing).unwrap();
+    close(&values(&mean), &want["mean"], TOL, "mean");
+    close(&values(&log_std), &want["log_std"], TOL, "log deviation");
+    close(
+        &values(&new.deterministic(&obs(), &mut Noise::new(0)).unwrap()),
+        &want["eval_action"],
+        TOL,
+        "evaluation action",
+    );
+    let kl = values(&new.kl_from(&old, &obs(), 1, &mut Noise::new(0)).unwrap());
+    close(&kl, &want["kl_closed"], TOL, "divergence");
+
+    let spread = (log_std.exp().unwrap() * matrix(wave(&[B, D], 1.5, 0.7), B)).unwrap();
+    let x = (mean + spread).unwrap();
+    close(&values(&x.tanh().unwrap()), &want["action"], TOL, "action");
+    let density = values(&new.log_prob(&obs(), &x).unwrap().sum().unwrap());
+    let slope = |x: f32| 2.0 * (std::f32::consts::LN_2 - x - (-2.0 * x).exp().ln_1p());
+    let log_pi: Vec<f32> = density
+        .iter()
+        .zip(x.to_vec2::<f32>().unwrap())
+        .map(|(d, x)| d - x.into_iter().map(slope).sum::<f32>())
+        .collect();
+    close(&log_pi, &want["log_pi"], TOL, "log-probability");
 }
