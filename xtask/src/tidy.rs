@@ -19,6 +19,8 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("grpo", &["onpolicy", "rollouts", "sagc"]),
     ("xtask", &[]),
 ];
+/// May depend on everything; nothing depends on them.
+const TOPS: [&str; 2] = ["phalanx", "benches"];
 /// May not see tensors, whatever it is called by.
 const WITHOUT_TENSORS: [&str; 4] = ["sagc", "rollouts", "sim-vec", "xtask"];
 /// Keep an empty list of dependencies.
@@ -28,7 +30,9 @@ const LONGEST: usize = 600;
 
 /// Runs all checks; errors with every finding.
 pub fn check(root: &Path) -> Result<()> {
-    let mut findings = arrows(&metadata(root)?);
+    let metadata = metadata(root)?;
+    let mut findings = arrows(&metadata);
+    findings.extend(unfit_to_publish(&metadata));
     for file in tracked(root)? {
         let Ok(text) = std::fs::read_to_string(root.join(&file)) else { continue };
         findings.extend(contents(&file, &text));
@@ -67,11 +71,21 @@ fn arrows(metadata: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     for package in packages {
         let from = name(package);
-        let Some((_, allowed)) = ARROWS.iter().find(|a| a.0 == from) else { continue };
+        if TOPS.contains(&from.as_str()) {
+            continue;
+        }
+        let Some((_, allowed)) = ARROWS.iter().find(|a| a.0 == from) else {
+            findings.push(format!(
+                "{from} has no line in ARROWS (xtask/src/tidy.rs); add it there and in the architecture"
+            ));
+            continue;
+        };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let to = name(dependency);
             let dev = dependency["kind"] == "dev";
-            if !dev && ours.contains(&to) && !allowed.contains(&to.as_str()) {
+            if TOPS.contains(&to.as_str()) {
+                findings.push(format!("{from} depends on {to}; nothing does"));
+            } else if !dev && ours.contains(&to) && !allowed.contains(&to.as_str()) {
                 findings.push(format!("{from} depends on {to}; docs/ARCHITECTURE.md has no such arrow"));
             }
             if to.starts_with("candle") && WITHOUT_TENSORS.contains(&from.as_str()) {
@@ -79,6 +93,23 @@ fn arrows(metadata: &Value) -> Vec<String> {
             }
             if !dev && WITHOUT_ANY.contains(&from.as_str()) {
                 findings.push(format!("{from} depends on {to}; its [dependencies] stay empty"));
+            }
+        }
+    }
+    findings
+}
+
+/// Packages without what a registry asks for; those with `publish = false` need nothing.
+fn unfit_to_publish(metadata: &Value) -> Vec<String> {
+    let mut findings = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        if package["publish"].as_array().is_some_and(Vec::is_empty) {
+            continue;
+        }
+        for field in ["license", "description", "readme"] {
+            if package[field].as_str().is_none_or(str::is_empty) {
+                let name = package["name"].as_str().unwrap_or_default();
+                findings.push(format!("{name} has no {field}; write one in its Cargo.toml, or publish = false"));
             }
         }
     }
@@ -106,16 +137,21 @@ fn contents(file: &str, text: &str) -> Vec<String> {
     findings
 }
 
-/// Paths in backticks that do not exist.
+/// Paths that do not exist, in links and among the words in backticks, blocks of commands included.
 fn paths(root: &Path, file: &str, text: &str) -> Vec<String> {
     let folders = ["crates/", "docs/", "benches/", "xtask/", ".ci/", ".github/", ".cargo/"];
     let dir = Path::new(file).parent().unwrap_or(Path::new(""));
-    let quoted = text.split('`').skip(1).step_by(2);
-    quoted
-        .filter(|q| folders.iter().any(|f| q.starts_with(f)) && !q.contains([' ', '*', '{', '<', '…']))
-        .filter(|q| !root.join(q).exists() && !root.join(dir).join(q).exists())
-        .map(|q| format!("{file}: `{q}` does not exist"))
-        .collect()
+    // what a command writes (after >) need not be there yet
+    let quoted = text.split('`').skip(1).step_by(2).filter_map(|q| q.split('>').next());
+    let named = quoted.flat_map(str::split_whitespace).filter(|q| folders.iter().any(|f| q.starts_with(f)));
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let missing = |q: &&str| !root.join(q).exists() && !root.join(dir).join(q).exists();
+    let found: BTreeSet<&str> = named
+        .chain(linked.filter(|l| !l.is_empty() && !l.contains("://")))
+        .filter(|q| !q.contains(['*', '{', '<', '…', '$']))
+        .filter(missing)
+        .collect();
+    found.into_iter().map(|q| format!("{file}: `{q}` does not exist")).collect()
 }
 
 #[cfg(test)]
@@ -145,8 +181,26 @@ mod tests {
             package("trust-region", &[("onpolicy", None), ("diffusion-policy", Some("dev"))]),
             package("diffusion-policy", &[("onpolicy", None)]),
             package("onpolicy", &[]),
+            package("phalanx", &[("onpolicy", None), ("trust-region", None), ("candle-core", None)]),
         ]);
         assert_eq!(arrows(&good), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_crate_without_arrows_and_a_library_on_top_of_the_program_are_found() {
+        let of = |p: Value| arrows(&json!({ "packages": [p] })).concat();
+        assert!(of(package("newcomer", &[])).contains("newcomer has no line"));
+        assert!(of(package("onpolicy", &[("phalanx", Some("dev"))])).contains("nothing does"));
+    }
+
+    #[test]
+    fn a_package_without_a_description_is_found_unless_it_stays_here() {
+        let mut bare = json!({ "name": "a", "publish": null, "license": "MIT", "readme": "README.md" });
+        let of = |p: &Value| unfit_to_publish(&json!({ "packages": [p] }));
+        assert_eq!(of(&bare).len(), 1);
+        assert!(of(&bare)[0].starts_with("a has no description"));
+        bare["publish"] = json!([]);
+        assert!(of(&bare).is_empty());
     }
 
     #[test]
@@ -161,7 +215,8 @@ mod tests {
     #[test]
     fn paths_that_do_not_exist_are_found() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let text = "`xtask/src/main.rs` and `crates/nowhere` and `cargo test`";
-        assert_eq!(paths(root, "README.md", text), ["README.md: `crates/nowhere` does not exist"]);
+        let text = "`xtask/src/main.rs` and `crates/nowhere`, `python docs/none.py > docs/made.csv` and [a](docs/none.md#b), [c](#d)";
+        let missing = ["crates/nowhere", "docs/none.md", "docs/none.py"];
+        assert_eq!(paths(root, "README.md", text), missing.map(|m| format!("README.md: `{m}` does not exist")));
     }
 }
