@@ -309,7 +309,7 @@ fn gaussian_policy_density_and_divergence_equal_the_reference() {
     let kl = values(&new.kl_from(&old, &obs(), 1, &mut Noise::new(0)).unwrap());
     close(&kl, &want["kl_closed"], TOL, "divergence");
 
-    let spread = (log_std.exp().unwrap() * matrix(wave(&[B, D], 1.5, 0.7), B)).unwrap();
+    let spread = (log_std.exp().unwrap() * matrix(wave(&[1, B, D], 1.5, 0.7), B)).unwrap();
     let x = (mean + spread).unwrap();
     close(&values(&x.tanh().unwrap()), &want["action"], TOL, "action");
     let density = values(&new.log_prob(&obs(), &x).unwrap().sum().unwrap());
