@@ -21,9 +21,9 @@ fn step(c: &mut Criterion) {
         group.bench_function(task, |b| {
             b.iter(|| {
                 t += 1;
-                let action: Vec<f32> = (0..LANES * s.act_dim).map(|i| (0.7 * i as f32 + (t / 5) as f32).sin()).collect();
-                let out =
-                    StepOut { obs: &mut obs, reward: &mut reward, status: &mut status, last_obs: &mut last_obs };
+                let action: Vec<f32> =
+                    (0..LANES * s.act_dim).map(|i| (0.7 * i as f32 + (t / 5) as f32).sin()).collect();
+                let out = StepOut { obs: &mut obs, reward: &mut reward, status: &mut status, last_obs: &mut last_obs };
                 env.step(&action, out);
             })
         });
