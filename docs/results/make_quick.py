@@ -4,10 +4,13 @@
     cargo build --release
     python docs/results/make_quick.py            # about half an hour on two cores; writes quick.csv and quick.json
 
+Runs lie in runs/quick; those that are complete are not trained again, those that were stopped go on.
+
 quick.csv: task, algo, seed, env_steps, wall_s, return_mean (mean over the last 100 whole training episodes, with exploration noise).
-quick.json: machine, commit, command and the evaluation of every run (64 fresh episodes, noise-free actions).
+quick.json: machine, command, and for every run its training time, threads, commit and evaluation (64 fresh episodes, noise-free
+actions).
 """
-import argparse, csv, json, os, platform, shutil, subprocess, tempfile
+import argparse, csv, json, os, platform, subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -15,7 +18,7 @@ RUNS = [("cartpole-swingup", "trudi"), ("cartpole-swingup", "reppo"), ("cheetah-
 
 
 def output(*words):
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def cpu():
@@ -25,6 +28,17 @@ def cpu():
         return platform.processor()
 
 
+def train(a, out, words):
+    """Trains unless it was done before; returns what was noted about it."""
+    note = os.path.join(out, "made.json")
+    if not os.path.exists(note):
+        made = dict(threads=a.threads, commit=output("git", "rev-parse", "HEAD"))
+        words = ["--resume", out] if os.path.exists(os.path.join(out, "config.toml")) else [*words, "--out", out]
+        subprocess.run([a.phalanx, "train", *words, "--threads", str(a.threads)], check=True, stdout=subprocess.DEVNULL)
+        with open(note, "w") as f: json.dump(made, f)
+    with open(note) as f: return json.load(f)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--seeds", type=int, default=3); p.add_argument("--phalanx", default=os.path.join(ROOT, "target/release/phalanx"))
@@ -32,31 +46,27 @@ def main():
     p.add_argument("--threads", type=int, default=os.cpu_count())
     a = p.parse_args()
     rows, results = [], []
-    base, commit = tempfile.mkdtemp(), output("git", "rev-parse", "HEAD")
     for task, algo in RUNS:
         for seed in range(1, a.seeds + 1):
-            out = os.path.join(base, f"{task}-{algo}-{seed}")
-            words = [a.phalanx, "train", task, "--algo", algo, "--seed", str(seed), "--threads", str(a.threads), "--out", out]
-            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-            lines = [json.loads(l) for l in open(os.path.join(out, "metrics.jsonl"))]
+            out = os.path.join(ROOT, "runs", "quick", f"{task}-{algo}-seed{seed}")
+            made = train(a, out, [task, "--algo", algo, "--seed", str(seed)])
+            with open(os.path.join(out, "metrics.jsonl")) as f: lines = [json.loads(l) for l in f]
             for l in lines[a.every - 1::a.every]:
                 mean = l["return_mean"]
                 rows.append([task, algo, seed, l["env_steps"], round(l["wall_s"], 1), "" if mean is None else round(mean, 1)])
             evaluation = json.loads(output(a.phalanx, "eval", out, "--mode", "ode", "--episodes", "64", "--json"))
             last = lines[-1]
-            results.append(dict(task=task, algo=algo, seed=seed, env_steps=last["env_steps"], train_s=round(last["wall_s"], 1), **{
+            results.append(dict(task=task, algo=algo, seed=seed, env_steps=last["env_steps"], train_s=round(last["wall_s"], 1), **made, **{
                 k: round(evaluation[k], 2) for k in ("mean", "standard_error", "min", "max")}))
             print(results[-1], flush=True)
-            with open(os.path.join(HERE, "quick.csv"), "w", newline="") as f:
-                w = csv.writer(f, lineterminator="\n")
-                w.writerow(["task", "algo", "seed", "env_steps", "wall_s", "return_mean"])
-                w.writerows(rows)
-            head = dict(commit=commit, machine=f"{cpu()}, {a.threads} threads",
-                        command="python docs/results/make_quick.py", evaluation="phalanx eval RUN --mode ode --episodes 64")
-            with open(os.path.join(HERE, "quick.json"), "w") as f:
-                json.dump(dict(head, runs=results), f, indent=1)
-                f.write("\n")
-            shutil.rmtree(out)
+    with open(os.path.join(HERE, "quick.csv"), "w", newline="") as f:
+        w = csv.writer(f, lineterminator="\n")
+        w.writerow(["task", "algo", "seed", "env_steps", "wall_s", "return_mean"])
+        w.writerows(rows)
+    with open(os.path.join(HERE, "quick.json"), "w") as f:
+        json.dump(dict(machine=cpu(), command="python docs/results/make_quick.py", evaluation="phalanx eval RUN --mode ode --episodes 64",
+                       runs=results), f, indent=1)
+        f.write("\n")
 
 
 main()
