@@ -11,7 +11,7 @@ solver settings and warm starts. MuJoCo runs in f64 (it has no other) inside `mu
 f32 lanes on one thread. Time is the thread's CPU time. Printed: medians over the rounds, and the median of the per-round
 ratios with the least and the largest one.
 """
-import argparse, json, os, platform, re, subprocess, time
+import argparse, json, os, platform, re, subprocess, sys, time
 import numpy as np, mujoco
 from mujoco import rollout
 
@@ -38,6 +38,8 @@ def main():
     a = p.parse_args()
     binary = os.path.join(ROOT, "target", "release", "examples", "throughput")
     cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.processor())
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    print("python benches/peers/" + " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + f" at commit {commit}")
     print(f"MuJoCo {mujoco.__version__}, {cpu}, {a.envs} environments x {a.steps} steps, {a.rounds} rounds")
     for name in a.models.split(","):
         model = mujoco.MjModel.from_xml_path(os.path.join(ROOT, "crates/sim-vec/models", f"{name}.xml"))
