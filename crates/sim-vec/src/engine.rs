@@ -1,29 +1,10 @@
 //! The engine: a model, its plan, and the order of the stages of a step.
 //!
 //! ```
-//! use sim_vec::{engine::Engine, lane::F32x1, model::*, view::View};
+//! use sim_vec::{engine::Engine, lane::{F32x1, Lane}, mjcf, view::View};
 //! use std::sync::Arc;
-//! # let at = |name: &str, parent| Body {
-//! #     name: name.into(), parent, root: usize::from(name != "world"), weld: usize::from(name != "world"),
-//! #     pos: [0.0; 3], quat: [1.0, 0.0, 0.0, 0.0], ipos: [0.0, 0.0, -1.0], iquat: [1.0, 0.0, 0.0, 0.0],
-//! #     mass: if parent == 0 && name != "world" { 1.0 } else { 0.0 }, inertia: [1e-3; 3], subtree_mass: 1.0,
-//! #     invweight0: [1.0; 2], joints: 0..usize::from(name != "world"), dofs: 0..usize::from(name != "world"),
-//! # };
-//! # let softness = Softness { solref: [0.02, 1.0], solimp: [0.9, 0.95, 0.001, 0.5, 2.0] };
-//! # let opt = Options {
-//! #     timestep: 0.01, gravity: [0.0, 0.0, -9.81], integrator: Integrator::Euler, iterations: 100, tolerance: 1e-8,
-//! #     ls_iterations: 50, ls_tolerance: 0.01, euler_damp: true, contact: true, limit: true, constraint: true,
-//! # };
-//! # let model = Model {
-//! #     name: "pendulum".into(), opt, nq: 1, bodies: vec![at("world", 0), at("pole", 0)],
-//! #     joints: vec![Joint {
-//! #         name: "hinge".into(), kind: JointKind::Hinge, body: 1, qpos: 0, dof: 0, pos: [0.0; 3],
-//! #         axis: [0.0, 1.0, 0.0], stiffness: 0.0, range: None, margin: 0.0, limit: softness,
-//! #     }],
-//! #     dofs: vec![Dof { body: 1, joint: 0, parent: None, armature: 0.0, damping: 0.1, invweight0: 1.0 }],
-//! #     geoms: vec![], sites: vec![], pairs: vec![], actuators: vec![], sensors: vec![], qpos0: vec![0.0],
-//! #     qpos_spring: vec![0.0], keyframes: vec![], mean_inertia: 1.0, skipped: vec![],
-//! # };
+//! let pendulum = r#"<mujoco><worldbody><body><joint axis="0 1 0"/><geom size="0.1" pos="0 0 -1"/></body></worldbody></mujoco>"#;
+//! let model = mjcf::parse(pendulum, "pendulum.xml")?;
 //! let engine = Engine::<F32x1>::new(Arc::new(model))?;
 //! let (mut state, mut scratch) = (engine.state(), engine.scratch());
 //! state.qpos[0].set(0, 0.5); // radians, in lane 0
@@ -32,8 +13,7 @@
 //! let mut view = View::new(engine.model());
 //! engine.view(&state, &scratch, 0, &mut view);
 //! assert!(view.qpos[0] < 0.5); // it falls
-//! # use sim_vec::lane::Lane;
-//! # Ok::<(), sim_vec::engine_error::EngineError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 use crate::constraint::Constraints;
 use crate::engine_error::EngineError;
@@ -95,7 +75,7 @@ impl<L: Lane> Engine<L> {
                 touch(&self.model, &self.plan, x);
             }
             match self.model.opt.integrator {
-                Integrator::Euler => {
+                Integrator::Euler | Integrator::ImplicitFast => {
                     let implicit = self.model.opt.euler_damp && self.plan.damped;
                     L::enter(Euler { plan: &self.plan, s, x, h, implicit });
                 }
@@ -133,7 +113,7 @@ impl<L: Lane> Engine<L> {
         gather_arrays(&x.body.xpos, lane, &mut out.xpos);
         gather_arrays(&x.body.xmat, lane, &mut out.xmat);
         gather_arrays(&x.body.xipos, lane, &mut out.xipos);
-        gather_arrays(&x.sensor, lane, &mut out.sensor);
+        gather(&x.sensor, lane, &mut out.sensor);
     }
 
     /// Acceleration of the last forward evaluation. `out`: `[nv]`.

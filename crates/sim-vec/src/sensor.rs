@@ -35,7 +35,7 @@ impl<L: Lane> Kernel for Velocities<'_, L> {
                 let linear = add3([v[3], v[4], v[5]], cross([v[0], v[1], v[2]], off));
                 sum = axpy3(sum, linear, L::up(*share));
             }
-            x.sensor[sensor.sensor] = sum;
+            x.sensor[sensor.start..sensor.start + 3].copy_from_slice(&sum);
         }
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn touch<L: Lane>(model: &Model, plan: &Plan<L>, x: &mut Scratch<L>) 
                 }
             }
         }
-        x.sensor[t.sensor][0] = sum;
+        x.sensor[t.start] = sum;
     }
 }
 

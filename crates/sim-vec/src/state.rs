@@ -27,8 +27,8 @@ pub struct Scratch<L: Lane> {
     pub(crate) rows: Rows<L>,
     pub(crate) newton: Newton<L>,
     pub(crate) runge: Runge<L>,
-    /// `[nsensor]`, scalars in the first component.
-    pub(crate) sensor: Vec<V3<L>>,
+    /// `[nsensordata]`
+    pub(crate) sensor: Vec<L>,
 }
 
 /// Poses and velocities of bodies.
@@ -245,7 +245,7 @@ impl<L: Lane> Scratch<L> {
                 sum_vel: vec![z; model.nv()],
                 sum_acc: vec![z; model.nv()],
             },
-            sensor: vec![[z; 3]; model.sensors.len()],
+            sensor: vec![z; model.nsensordata()],
         }
     }
 }

@@ -17,9 +17,9 @@ pub struct View {
     pub xmat: Vec<[f64; 9]>,
     /// `[nbody]` body centre of mass positions.
     pub xipos: Vec<[f64; 3]>,
-    /// `[nsensor]` sensor values; scalars in the first component. Touch sensors hold the contact forces of the
-    /// last forward evaluation, as MuJoCo's do.
-    pub sensor: Vec<[f64; 3]>,
+    /// `[nsensordata]` sensor values; a sensor's begin at [`crate::model::Sensor::start`]. Those that need forces
+    /// (touch, accelerometer, force, torque) are of the last forward evaluation, as MuJoCo's are.
+    pub sensor: Vec<f64>,
 }
 
 impl View {
@@ -32,7 +32,7 @@ impl View {
             xpos: vec![[0.0; 3]; model.bodies.len()],
             xmat: vec![[0.0; 9]; model.bodies.len()],
             xipos: vec![[0.0; 3]; model.bodies.len()],
-            sensor: vec![[0.0; 3]; model.sensors.len()],
+            sensor: vec![0.0; model.nsensordata()],
         }
     }
 

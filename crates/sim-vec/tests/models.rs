@@ -99,7 +99,8 @@ fn compare(name: &str, ours: &Model, theirs: &Model) {
             Shape::Plane => vec![],
             Shape::Sphere { radius } => vec![radius],
             Shape::Capsule { radius, half } => vec![radius, half],
-            Shape::Visual { size } => size.to_vec(),
+            Shape::Cylinder { radius, half } => vec![radius, half],
+            Shape::Ellipsoid { size } | Shape::Box { size } | Shape::Visual { size } => size.to_vec(),
         };
         c.same("body", a.body, b.body);
         c.same("shape", std::mem::discriminant(&a.shape), std::mem::discriminant(&b.shape));
@@ -128,16 +129,17 @@ fn compare(name: &str, ours: &Model, theirs: &Model) {
     c.same("actuators", ours.actuators.len(), theirs.actuators.len());
     for (a, b) in ours.actuators.iter().zip(&theirs.actuators) {
         let c = check(format!("actuator {}", b.name));
-        c.same("joint", a.joint, b.joint);
-        c.close("gear", &[a.gear], &[b.gear]);
+        c.same("joint", a.target, b.target);
+        c.close("gear", &[a.gear * a.gain[0]], &[b.gear * b.gain[0]]);
         c.same("range", a.ctrl_range, b.ctrl_range);
     }
     for sensor in &ours.sensors {
-        let object = match sensor.kind {
-            SensorKind::Touch => |m: &Model, s: &Sensor| m.sites[s.object].pos.to_vec(),
-            SensorKind::SubtreeLinVel => |_: &Model, s: &Sensor| vec![s.object as f64],
+        let object = |m: &Model, s: &Sensor| match s.kind {
+            SensorKind::Touch(site) => m.sites[site].pos.to_vec(),
+            SensorKind::SubtreeLinVel(body) => vec![body as f64],
+            other => panic!("{other:?} is not in the golden files"),
         };
-        let other = theirs.sensors.iter().find(|s| s.name == sensor.name && s.kind == sensor.kind);
+        let other = theirs.sensors.iter().find(|s| s.name == sensor.name);
         let other = other.unwrap_or_else(|| panic!("{name}: MuJoCo has no sensor {}", sensor.name));
         c.close(&sensor.name, &object(ours, sensor), &object(theirs, other));
     }

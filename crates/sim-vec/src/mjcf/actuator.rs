@@ -5,7 +5,7 @@ use super::names::Names;
 use super::settings::Settings;
 use super::source::Attr;
 use super::value::{Auto, Reader};
-use crate::model::{Actuator, Joint, JointKind};
+use crate::model::{Actuator, Dynamics, Joint, JointKind, Transmission};
 
 /// What to write in place of other actuators.
 pub(super) const INSTEAD: &str = "write a <motor>, and close the loop in the policy";
@@ -90,9 +90,15 @@ impl ActuatorSpec {
         }
         Ok(Actuator {
             name: self.name.clone(),
-            joint: id,
-            gear: self.gear.unwrap_or(1.0) * self.gain.unwrap_or(1.0),
+            target: Transmission::Joint(id),
+            gear: self.gear.unwrap_or(1.0),
+            gain: [self.gain.unwrap_or(1.0), 0.0, 0.0],
+            bias: [0.0; 3],
+            dynamics: Dynamics::None,
             ctrl_range: (limited && s.clamp_ctrl).then_some(self.range),
+            force_range: None,
+            act_range: None,
+            act_early: false,
         })
     }
 }

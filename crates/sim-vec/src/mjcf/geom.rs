@@ -201,7 +201,7 @@ impl GeomSpec {
         };
         let rbound = self.kind.bound(size);
         Ok(Compiled {
-            geom: Geom { name: self.name.clone(), body, shape, pos, quat, rbound, rgba: self.rgba },
+            geom: Geom { name: self.name.clone(), body, shape, pos, quat, rbound, rgba: self.rgba, fluid: None },
             kind: self.kind,
             touch: self.touch,
             mass: if counted { mass } else { 0.0 },

@@ -224,9 +224,20 @@ impl JointSpec {
             range,
             margin: self.margin,
             limit: self.softness,
+            force_range: None,
+            gravcomp_actuated: false,
         };
         let damping = if s.damper { self.damping } else { 0.0 };
-        let dof = Dof { body, joint: 0, parent: None, armature: self.armature, damping, invweight0: 0.0 };
+        let dof = Dof {
+            body,
+            joint: 0,
+            parent: None,
+            armature: self.armature,
+            damping,
+            invweight0: 0.0,
+            friction_loss: 0.0,
+            friction: SOFTNESS,
+        };
         Ok(Compiled {
             joint,
             dofs: vec![dof; if free { 6 } else { 1 }],

@@ -41,7 +41,7 @@ use std::path::Path;
 
 pub use error::{MjcfError, Place};
 
-use crate::model::{Actuator, Id, Model};
+use crate::model::{Actuator, Id, Keyframe, Model};
 use defaults::Classes;
 use names::Names;
 use pair::{PairSpec, Touching};
@@ -125,6 +125,8 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
         geoms: tree.geoms.into_iter().map(|g| g.geom).collect(),
         sites: tree.sites,
         pairs,
+        tendons: Vec::new(),
+        equalities: Vec::new(),
         actuators,
         sensors,
         qpos0: tree.qpos0,
@@ -186,10 +188,11 @@ fn actuators(
 }
 
 /// Named configurations; missing ones are the reference configuration.
-fn keyframes(sources: &Sources, root: &Node, tree: &Tree, least: usize) -> Result<Vec<(String, Vec<f64>)>, MjcfError> {
+fn keyframes(sources: &Sources, root: &Node, tree: &Tree, least: usize) -> Result<Vec<Keyframe>, MjcfError> {
     let mut names = Names::new("key");
-    let mut keys: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut keys: Vec<Keyframe> = Vec::new();
     let nq = tree.qpos0.len();
+    let key = |name, qpos| Keyframe { name, qpos, qvel: vec![0.0; tree.dofs.len()], act: Vec::new(), ctrl: Vec::new() };
     for node in sections(root, "keyframe") {
         let r = Reader { sources, node };
         let name = node.text("name").to_string();
@@ -204,8 +207,8 @@ fn keyframes(sources: &Sources, root: &Node, tree: &Tree, least: usize) -> Resul
                 return Err(r.invalid("the quaternion of a free joint is zero; write 1 0 0 0 for none"));
             }
         }
-        keys.push((name, qpos));
+        keys.push(key(name, qpos));
     }
-    keys.resize_with(keys.len().max(least), || (String::new(), tree.qpos0.clone()));
+    keys.resize_with(keys.len().max(least), || key(String::new(), tree.qpos0.clone()));
     Ok(keys)
 }

@@ -15,7 +15,7 @@ use crate::model::{Body, Id, Pair, Softness};
 #[derive(Clone, Debug, Default)]
 pub(super) struct PairSpec {
     condim: Option<usize>,
-    friction: Option<[f64; 3]>,
+    friction: Option<[f64; 5]>,
     solref: Option<Vec<f64>>,
     solimp: Option<Vec<f64>>,
     margin: Option<f64>,
@@ -31,10 +31,7 @@ impl PairSpec {
                 "friction" => {
                     let mut f = [1.0, 1.0, 0.005, 0.0001, 0.0001];
                     r.prefix(a, &mut f)?;
-                    if f[0] != f[1] {
-                        return Err(r.refuse(a, "give both directions the same sliding friction"));
-                    }
-                    self.friction = Some([f[0], f[2], f[3]]);
+                    self.friction = Some(f);
                 }
                 "solref" => self.solref = Some(r.numbers(a, 1, 2)?),
                 "solimp" => self.solimp = Some(r.numbers(a, 1, 5)?),
@@ -98,6 +95,8 @@ fn mix(geoms: [Id; 2], a: &Touch, b: &Touch) -> Pair {
             (a.condim.max(b.condim), std::array::from_fn(|i| a.friction[i].max(b.friction[i])))
         }
     };
+    let [slide, twist, roll] = friction;
+    let friction = [slide, slide, twist, roll, roll];
     let gap = a.gap + b.gap;
     Pair { geoms, condim, friction, softness: Softness { solref, solimp }, margin: a.margin + b.margin + gap, gap }
 }

@@ -16,11 +16,12 @@ pub(super) fn read(
 ) -> Result<Vec<Sensor>, MjcfError> {
     let mut names = Names::new("sensor");
     let mut all = Vec::new();
+    let mut start = 0;
     for node in root.children.iter().filter(|c| c.tag == "sensor").flat_map(|c| &c.children) {
         let r = Reader { sources, node };
         let (kind, attribute, objects) = match node.tag.as_str() {
-            "touch" => (SensorKind::Touch, "site", sites),
-            "subtreelinvel" => (SensorKind::SubtreeLinVel, "body", bodies),
+            "touch" => (SensorKind::Touch as fn(usize) -> SensorKind, "site", sites),
+            "subtreelinvel" => (SensorKind::SubtreeLinVel as fn(usize) -> SensorKind, "body", bodies),
             other => {
                 skipped.push(format!("{other} {}", node.text("name")));
                 continue;
@@ -41,7 +42,9 @@ pub(super) fn read(
         }
         let object =
             node.attr(attribute).ok_or_else(|| r.invalid(format!("it measures nothing; write {attribute}=\"…\"")))?;
-        let sensor = Sensor { name: node.text("name").into(), kind, object: objects.find(r, object)? };
+        let kind = kind(objects.find(r, object)?);
+        let sensor = Sensor { name: node.text("name").into(), kind, start };
+        start += kind.dim();
         names.add(r, &sensor.name, all.len())?;
         all.push(sensor);
     }

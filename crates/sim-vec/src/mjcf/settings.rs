@@ -3,7 +3,7 @@
 use super::error::MjcfError;
 use super::source::{Node, Sources};
 use super::value::{Auto, Reader};
-use crate::model::{Integrator, Options};
+use crate::model::{Cone, Integrator, Options};
 
 /// How the rest of the file is to be understood.
 #[derive(Clone, Debug)]
@@ -73,6 +73,13 @@ impl Default for Settings {
                 contact: true,
                 limit: true,
                 constraint: true,
+                cone: Cone::Pyramidal,
+                impratio: 1.0,
+                density: 0.0,
+                viscosity: 0.0,
+                wind: [0.0; 3],
+                ccd_tolerance: 1e-6,
+                ccd_iterations: 35,
             },
             friction_loss: true,
             spring: true,

@@ -107,6 +107,8 @@ impl<'a> Tree<'a> {
             invweight0: [0.0; 2],
             joints: 0..0,
             dofs: 0..0,
+            gravcomp: 0.0,
+            mocap: None,
         });
         id
     }

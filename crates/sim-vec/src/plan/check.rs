@@ -1,6 +1,6 @@
 //! Refuses models that contradict themselves, so that kernels may index without doubt.
 use crate::engine_error::EngineError;
-use crate::model::{JointKind, Model, SensorKind};
+use crate::model::{JointKind, Model, SensorKind, Transmission};
 
 /// Checks indices, lengths and the depth-first order; then what is well-formed but not supported.
 pub(super) fn check(model: &Model) -> Result<(), EngineError> {
@@ -60,14 +60,24 @@ pub(super) fn check(model: &Model) -> Result<(), EngineError> {
     if model.pairs.iter().any(|p| p.geoms.iter().any(|&g| g >= model.geoms.len())) {
         return fail("a contact pair names a geom that does not exist".into());
     }
+    let mut start = 0;
     for s in &model.sensors {
-        let n = if s.kind == SensorKind::Touch { model.sites.len() } else { nbody };
-        if s.object >= n {
-            return fail(format!("sensor `{}` reads an object that does not exist", s.name));
+        let known = match s.kind {
+            SensorKind::Touch(site) => site < model.sites.len(),
+            SensorKind::SubtreeLinVel(body) => body < nbody,
+            _ => false,
+        };
+        if !known || s.start != start {
+            return fail(format!("sensor `{}` reads an object that does not exist or begins elsewhere", s.name));
         }
+        start += s.kind.dim();
     }
-    if model.actuators.iter().any(|a| a.joint >= njoint) {
-        return fail("an actuator drives a joint that does not exist".into());
+    let driven = |t: Transmission| match t {
+        Transmission::Joint(j) => j < njoint,
+        Transmission::Tendon(t) => t < model.tendons.len(),
+    };
+    if model.actuators.iter().any(|a| !driven(a.target)) {
+        return fail("an actuator drives what does not exist".into());
     }
     supported(model)
 }
@@ -82,7 +92,8 @@ fn supported(model: &Model) -> Result<(), EngineError> {
         }
     }
     for a in &model.actuators {
-        let joint = &model.joints[a.joint];
+        let Transmission::Joint(j) = a.target else { continue };
+        let joint = &model.joints[j];
         if joint.kind == JointKind::Free {
             return Err(EngineError::FreeJoint { what: format!("actuator `{}`", a.name), joint: joint.name.clone() });
         }

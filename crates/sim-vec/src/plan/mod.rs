@@ -10,7 +10,7 @@ mod softness;
 use crate::engine_error::EngineError;
 use crate::lane::Lane;
 use crate::linalg::Pattern;
-use crate::model::{JointKind, Model, SensorKind, Shape};
+use crate::model::{JointKind, Model, SensorKind, Shape, Transmission};
 use blocks::{Blocks, MAX_BLOCKS};
 use pairs::Pairs;
 pub(crate) use softness::Soft;
@@ -91,7 +91,7 @@ pub(crate) struct LimitPlan<L: Lane> {
 /// A touch sensor.
 #[derive(Debug)]
 pub(crate) struct TouchPlan {
-    pub sensor: usize,
+    pub start: usize,
     pub site: usize,
     /// Pairs that involve the site's body, and whether it is the second body.
     pub pairs: Vec<(usize, bool)>,
@@ -100,7 +100,7 @@ pub(crate) struct TouchPlan {
 /// A subtree velocity sensor.
 #[derive(Debug)]
 pub(crate) struct SubtreePlan<L: Lane> {
-    pub sensor: usize,
+    pub start: usize,
     /// Bodies of the subtree with their share of its mass.
     pub bodies: Vec<(usize, L::S)>,
 }
@@ -181,8 +181,11 @@ impl<L: Lane> Plan<L> {
                 .actuators
                 .iter()
                 .map(|a| Motor {
-                    padded: blocks.padded[model.joints[a.joint].dof],
-                    gear: s(a.gear),
+                    padded: match a.target {
+                        Transmission::Joint(j) => blocks.padded[model.joints[j].dof],
+                        Transmission::Tendon(_) => 0,
+                    },
+                    gear: s(a.gear * a.gain[0]),
                     range: a.ctrl_range.map(|r| r.map(s)),
                 })
                 .collect(),
@@ -293,35 +296,31 @@ fn limits<L: Lane>(model: &Model, blocks: &Blocks) -> Vec<LimitPlan<L>> {
 
 fn touch<L: Lane>(model: &Model, pairs: &Pairs<L>) -> Vec<TouchPlan> {
     let mut list = Vec::new();
-    for (sensor, s) in model.sensors.iter().enumerate() {
-        if s.kind != SensorKind::Touch {
-            continue;
-        }
-        let body = model.sites[s.object].body;
+    for s in &model.sensors {
+        let SensorKind::Touch(site) = s.kind else { continue };
+        let body = model.sites[site].body;
         let touching = pairs.list.iter().filter_map(|p| {
             let bodies = p.geoms.map(|g| model.geoms[g].body);
             bodies.contains(&body).then_some((p.id, bodies[1] == body))
         });
-        list.push(TouchPlan { sensor, site: s.object, pairs: touching.collect() });
+        list.push(TouchPlan { start: s.start, site, pairs: touching.collect() });
     }
     list
 }
 
 fn subtrees<L: Lane>(model: &Model) -> Vec<SubtreePlan<L>> {
     let mut list = Vec::new();
-    for (sensor, s) in model.sensors.iter().enumerate() {
-        if s.kind != SensorKind::SubtreeLinVel {
-            continue;
-        }
+    for s in &model.sensors {
+        let SensorKind::SubtreeLinVel(body) = s.kind else { continue };
         let mut inside = vec![false; model.bodies.len()];
-        inside[s.object] = true;
-        for b in s.object + 1..model.bodies.len() {
+        inside[body] = true;
+        for b in body + 1..model.bodies.len() {
             inside[b] = inside[model.bodies[b].parent];
         }
-        let mass = model.bodies[s.object].subtree_mass.max(1e-15);
+        let mass = model.bodies[body].subtree_mass.max(1e-15);
         let bodies = (0..inside.len()).filter(|&b| inside[b] && model.bodies[b].mass != 0.0);
         list.push(SubtreePlan {
-            sensor,
+            start: s.start,
             bodies: bodies.map(|b| (b, L::scalar(model.bodies[b].mass / mass))).collect(),
         });
     }

@@ -61,9 +61,9 @@ pub fn body(model: &Model, name: &str) -> Result<Id, SimError> {
     model.body(name).ok_or_else(|| missing(model, "body", name))
 }
 
-/// Index of a named sensor, for task constructors.
+/// Where the values of a named sensor begin in [`View::sensor`], for task constructors.
 pub fn sensor(model: &Model, name: &str) -> Result<Id, SimError> {
-    model.sensors.iter().position(|s| s.name == name).ok_or_else(|| missing(model, "sensor", name))
+    model.sensors.iter().find(|s| s.name == name).map(|s| s.start).ok_or_else(|| missing(model, "sensor", name))
 }
 
 fn missing(model: &Model, element: &'static str, name: &str) -> SimError {

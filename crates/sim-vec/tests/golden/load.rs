@@ -58,6 +58,23 @@ fn model(v: &Value) -> Model {
     let o = &v["opt"];
     let flag = |k: &str| o[k].as_bool().unwrap();
     let range = |v: &Value| index(&v[0])..index(&v[0]) + index(&v[1]);
+    let mut start = 0;
+    let sensors = list(&v["sensors"], |s| {
+        let object = index(&s["object"]);
+        let touch = s["kind"] == "touch";
+        Sensor {
+            name: text(&s["name"]),
+            kind: if touch { SensorKind::Touch(object) } else { SensorKind::SubtreeLinVel(object) },
+            start: 0,
+        }
+    });
+    let sensors = sensors
+        .into_iter()
+        .map(|s| {
+            start += s.kind.dim();
+            Sensor { start: start - s.kind.dim(), ..s }
+        })
+        .collect();
     Model {
         name: text(&v["name"]),
         opt: Options {
@@ -72,6 +89,13 @@ fn model(v: &Value) -> Model {
             contact: flag("contact"),
             limit: flag("limit"),
             constraint: flag("constraint"),
+            cone: Cone::Pyramidal,
+            impratio: 1.0,
+            density: 0.0,
+            viscosity: 0.0,
+            wind: [0.0; 3],
+            ccd_tolerance: 1e-6,
+            ccd_iterations: 35,
         },
         nq: index(&v["nq"]),
         bodies: list(&v["bodies"], |b| Body {
@@ -89,6 +113,8 @@ fn model(v: &Value) -> Model {
             invweight0: array(&b["invweight0"]),
             joints: range(&b["joints"]),
             dofs: range(&b["dofs"]),
+            gravcomp: 0.0,
+            mocap: None,
         }),
         joints: list(&v["joints"], |j| Joint {
             name: text(&j["name"]),
@@ -106,6 +132,8 @@ fn model(v: &Value) -> Model {
             range: (!j["range"].is_null()).then(|| array(&j["range"])),
             margin: float(&j["margin"]),
             limit: softness(j),
+            force_range: None,
+            gravcomp_actuated: false,
         }),
         dofs: list(&v["dofs"], |d| Dof {
             body: index(&d["body"]),
@@ -114,6 +142,8 @@ fn model(v: &Value) -> Model {
             armature: float(&d["armature"]),
             damping: float(&d["damping"]),
             invweight0: float(&d["invweight0"]),
+            friction_loss: 0.0,
+            friction: Softness { solref: [0.02, 1.0], solimp: [0.9, 0.95, 0.001, 0.5, 2.0] },
         }),
         geoms: list(&v["geoms"], |g| Geom {
             name: text(&g["name"]),
@@ -128,6 +158,7 @@ fn model(v: &Value) -> Model {
             quat: array(&g["quat"]),
             rbound: float(&g["rbound"]),
             rgba: [0.5, 0.5, 0.5, 1.0],
+            fluid: None,
         }),
         sites: list(&v["sites"], |s| Site {
             name: text(&s["name"]),
@@ -148,23 +179,27 @@ fn model(v: &Value) -> Model {
             Pair {
                 geoms: [n[0] as usize, n[1] as usize],
                 condim: n[2] as usize,
-                friction: [n[3], n[4], n[5]],
+                friction: [n[3], n[3], n[4], n[5], n[5]],
                 softness: Softness { solref: [n[6], n[7]], solimp: [n[8], n[9], n[10], n[11], n[12]] },
                 margin: n[13],
                 gap: n[14],
             }
         }),
+        tendons: vec![],
+        equalities: vec![],
         actuators: list(&v["actuators"], |a| Actuator {
             name: text(&a["name"]),
-            joint: index(&a["joint"]),
+            target: Transmission::Joint(index(&a["joint"])),
             gear: float(&a["gear"]),
+            gain: [1.0, 0.0, 0.0],
+            bias: [0.0; 3],
+            dynamics: Dynamics::None,
             ctrl_range: (!a["ctrl_range"].is_null()).then(|| array(&a["ctrl_range"])),
+            force_range: None,
+            act_range: None,
+            act_early: false,
         }),
-        sensors: list(&v["sensors"], |s| Sensor {
-            name: text(&s["name"]),
-            kind: if s["kind"] == "touch" { SensorKind::Touch } else { SensorKind::SubtreeLinVel },
-            object: index(&s["object"]),
-        }),
+        sensors,
         qpos0: numbers(&v["qpos0"]),
         qpos_spring: numbers(&v["qpos_spring"]),
         keyframes: vec![],

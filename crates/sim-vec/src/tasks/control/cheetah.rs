@@ -87,7 +87,7 @@ impl Task for Cheetah {
     }
     fn reward(&self, view: &View) -> f64 {
         let falloff = Falloff::Linear { margin: RUN_SPEED, value: 0.0 };
-        tolerance(view.sensor[self.velocity][0], [RUN_SPEED, f64::INFINITY], falloff)
+        tolerance(view.sensor[self.velocity], [RUN_SPEED, f64::INFINITY], falloff)
     }
 }
 

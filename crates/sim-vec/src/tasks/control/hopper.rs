@@ -73,7 +73,7 @@ impl Task for Hopper {
         randomize::joints(&self.model, rng, qpos);
     }
     fn observe(&self, view: &View, obs: &mut [f64]) {
-        let touch = self.touch.map(|t| view.sensor[t][0].ln_1p());
+        let touch = self.touch.map(|t| view.sensor[t].ln_1p());
         pack(obs, &[&view.qpos[1..], &view.qvel, &touch]);
     }
     fn reward(&self, view: &View) -> f64 {
@@ -81,7 +81,7 @@ impl Task for Hopper {
         let standing = tolerance(height, STAND_HEIGHT, Falloff::Cliff);
         if self.hop {
             let falloff = Falloff::Linear { margin: HOP_SPEED / 2.0, value: 0.5 };
-            standing * tolerance(view.sensor[self.velocity][0], [HOP_SPEED, f64::INFINITY], falloff)
+            standing * tolerance(view.sensor[self.velocity], [HOP_SPEED, f64::INFINITY], falloff)
         } else {
             standing * super::little_control(view)
         }

@@ -99,7 +99,7 @@ impl Task for Humanoid {
             }
         }
         let head = [view.xpos[self.head][2]];
-        let velocity = &view.sensor[self.velocity];
+        let velocity = &view.sensor[self.velocity..self.velocity + 3];
         pack(obs, &[&view.qpos[7..], &head, &limbs, &m[6..9], velocity, &view.qvel]);
     }
     fn reward(&self, view: &View) -> f64 {
@@ -108,7 +108,7 @@ impl Task for Humanoid {
         let falloff = Falloff::Linear { margin: 1.9, value: 0.0 };
         let upright = tolerance(view.xmat[self.torso][8], [0.9, f64::INFINITY], falloff);
         let stand = standing * upright * super::little_control(view);
-        let [vx, vy, _] = view.sensor[self.velocity];
+        let (vx, vy) = (view.sensor[self.velocity], view.sensor[self.velocity + 1]);
         if self.speed == 0.0 {
             let still = |v| tolerance(v, [0.0, 0.0], Falloff::gaussian(2.0));
             return stand * (still(vx) + still(vy)) / 2.0;

@@ -88,7 +88,7 @@ impl Task for Walker {
             return stand;
         }
         let falloff = Falloff::Linear { margin: self.speed / 2.0, value: 0.5 };
-        let moving = tolerance(view.sensor[self.velocity][0], [self.speed, f64::INFINITY], falloff);
+        let moving = tolerance(view.sensor[self.velocity], [self.speed, f64::INFINITY], falloff);
         stand * (5.0 * moving + 1.0) / 6.0
     }
 }

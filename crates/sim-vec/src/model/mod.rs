@@ -5,6 +5,12 @@
 
 use std::ops::Range;
 
+mod actuation;
+mod sensor;
+
+pub use actuation::{Actuator, Dynamics, Equality, EqualityKind, Path, Segment, Tendon, Transmission};
+pub use sensor::{Frame, Sensor, SensorKind};
+
 /// Index into [`Model::bodies`], [`Model::geoms`] and so on; 0 is the world for bodies.
 pub type Id = usize;
 
@@ -15,6 +21,17 @@ pub enum Integrator {
     Euler,
     /// Classic fourth-order Runge–Kutta: four forward evaluations.
     Rk4,
+    /// Velocity-implicit Euler without Coriolis terms: damping of joints, tendons and actuators is implicit.
+    ImplicitFast,
+}
+
+/// Model of friction in contacts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cone {
+    /// The cone is approximated by edges.
+    Pyramidal,
+    /// Coulomb's cone itself.
+    Elliptic,
 }
 
 /// Simulation options, MJCF's `<option>` and `<flag>`.
@@ -42,6 +59,20 @@ pub struct Options {
     pub limit: bool,
     /// Any constraint is computed.
     pub constraint: bool,
+    /// Model of friction in contacts.
+    pub cone: Cone,
+    /// Frictional over normal impedance, elliptic cones only.
+    pub impratio: f64,
+    /// Density of the medium, kg/m³; 0 for none.
+    pub density: f64,
+    /// Viscosity of the medium, Pa·s; 0 for none.
+    pub viscosity: f64,
+    /// Velocity of the medium, m/s.
+    pub wind: [f64; 3],
+    /// Relative accuracy of the general convex collision.
+    pub ccd_tolerance: f64,
+    /// Iterations of the general convex collision at most.
+    pub ccd_iterations: usize,
 }
 
 /// A rigid body.
@@ -75,6 +106,10 @@ pub struct Body {
     pub joints: Range<Id>,
     /// Its dofs.
     pub dofs: Range<Id>,
+    /// Share of its weight that is compensated: 1 floats.
+    pub gravcomp: f64,
+    /// Number among the mocap bodies, if its pose is an input.
+    pub mocap: Option<Id>,
 }
 
 /// Kind of joint, with the number of positions and velocities it owns.
@@ -122,6 +157,10 @@ pub struct Joint {
     pub margin: f64,
     /// Softness of the limit.
     pub limit: Softness,
+    /// Limits of the sum of actuator forces on it, if limited.
+    pub force_range: Option<[f64; 2]>,
+    /// Gravity compensation counts as actuator force, and so under [`Joint::force_range`].
+    pub gravcomp_actuated: bool,
 }
 
 /// A degree of freedom.
@@ -139,6 +178,10 @@ pub struct Dof {
     pub damping: f64,
     /// Diagonal inverse inertia at `qpos0`.
     pub invweight0: f64,
+    /// Dry friction: the force that resists motion, N or N·m; 0 for none.
+    pub friction_loss: f64,
+    /// Softness of dry friction.
+    pub friction: Softness,
 }
 
 /// Shape of a geom.
@@ -157,6 +200,23 @@ pub enum Shape {
         radius: f64,
         /// Half length of the cylinder part, m.
         half: f64,
+    },
+    /// Semi-axes.
+    Ellipsoid {
+        /// m
+        size: [f64; 3],
+    },
+    /// Along z.
+    Cylinder {
+        /// m
+        radius: f64,
+        /// Half length, m.
+        half: f64,
+    },
+    /// Half sizes.
+    Box {
+        /// m
+        size: [f64; 3],
     },
     /// Anything whose collisions are not simulated; loading refuses it where it could collide.
     Visual {
@@ -182,17 +242,21 @@ pub struct Geom {
     pub rbound: f64,
     /// `rgba`, for viewers.
     pub rgba: [f64; 4],
+    /// Forces of the medium on it as an ellipsoid: coefficients of blunt drag, slender drag, angular drag, Kutta lift
+    /// and Magnus lift. `None` leaves its body to the box model.
+    pub fluid: Option<[f64; 5]>,
 }
 
-/// A pair of geoms that may touch, parameters mixed. `geoms` are ordered by shape: plane, sphere, capsule.
+/// A pair of geoms that may touch, parameters mixed. `geoms` are ordered by shape: plane, sphere, capsule, ellipsoid,
+/// cylinder, box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// First and second geom; the contact normal points from the first to the second.
     pub geoms: [Id; 2],
-    /// 1 (frictionless) or 3.
+    /// 1 (frictionless), 3 (sliding), 4 (and torsion) or 6 (and rolling).
     pub condim: usize,
-    /// Sliding, torsional, rolling.
-    pub friction: [f64; 3],
+    /// Sliding (two directions), torsional (m), rolling (two directions, m).
+    pub friction: [f64; 5],
     /// Softness of the contact.
     pub softness: Softness,
     /// Distance below which the contact exists.
@@ -233,37 +297,19 @@ pub enum SiteShape {
     Box,
 }
 
-/// A motor: force on one joint's dof, `gear · gain · clamp(ctrl)`.
+/// A state that the file names; what it leaves out is that of the reference configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Actuator {
+pub struct Keyframe {
     /// Name, or empty.
     pub name: String,
-    /// Joint it drives (slide or hinge).
-    pub joint: Id,
-    /// Gear × gain: N or N·m per unit of control.
-    pub gear: f64,
-    /// Control limits, if limited.
-    pub ctrl_range: Option<[f64; 2]>,
-}
-
-/// What a sensor measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SensorKind {
-    /// Sum of normal contact forces inside the site. 1 value.
-    Touch,
-    /// Linear velocity of the body's subtree's centre of mass, global. 3 values.
-    SubtreeLinVel,
-}
-
-/// A sensor. Others than these kinds are skipped at loading and listed in [`Model::skipped`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sensor {
-    /// Name, or empty.
-    pub name: String,
-    /// Quantity.
-    pub kind: SensorKind,
-    /// Site or body it reads.
-    pub object: Id,
+    /// `[nq]`
+    pub qpos: Vec<f64>,
+    /// `[nv]`
+    pub qvel: Vec<f64>,
+    /// `[na]`
+    pub act: Vec<f64>,
+    /// `[nu]`
+    pub ctrl: Vec<f64>,
 }
 
 /// Everything a simulator needs to know about a mechanism.
@@ -287,6 +333,10 @@ pub struct Model {
     pub sites: Vec<Site>,
     /// Geom pairs left after contype/conaffinity, weld, parent and `exclude` filters, in MuJoCo's geom order.
     pub pairs: Vec<Pair>,
+    /// Tendons.
+    pub tendons: Vec<Tendon>,
+    /// Equalities that are active.
+    pub equalities: Vec<Equality>,
     /// Actuators; their number is `nu`.
     pub actuators: Vec<Actuator>,
     /// Sensors.
@@ -295,8 +345,8 @@ pub struct Model {
     pub qpos0: Vec<f64>,
     /// `[nq]` configuration in which springs are at rest.
     pub qpos_spring: Vec<f64>,
-    /// `[nkey][nq]` named configurations.
-    pub keyframes: Vec<(String, Vec<f64>)>,
+    /// `[nkey]` named states.
+    pub keyframes: Vec<Keyframe>,
     /// Mean diagonal of the mass matrix at `qpos0`; scales the solver's tolerance.
     pub mean_inertia: f64,
     /// What was read and has no effect on the dynamics, as `element name`.
@@ -312,6 +362,21 @@ impl Model {
     /// Controls.
     pub fn nu(&self) -> usize {
         self.actuators.len()
+    }
+
+    /// Activations: actuators that have one, in their order.
+    pub fn na(&self) -> usize {
+        self.actuators.iter().filter(|a| a.dynamics != Dynamics::None).count()
+    }
+
+    /// Bodies whose pose is an input.
+    pub fn nmocap(&self) -> usize {
+        self.bodies.iter().filter(|b| b.mocap.is_some()).count()
+    }
+
+    /// Values of all sensors.
+    pub fn nsensordata(&self) -> usize {
+        self.sensors.iter().map(|s| s.kind.dim()).sum()
     }
 
     /// The body of that name.
