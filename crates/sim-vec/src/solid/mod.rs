@@ -6,8 +6,13 @@
 //! Nothing is allocated.
 mod box_box;
 mod boxes;
+mod convex;
+mod epa;
+mod gjk;
 mod plane;
 mod round;
+mod simplex;
+mod support;
 #[cfg(test)]
 mod tests;
 mod vec3;
@@ -120,6 +125,9 @@ pub(crate) fn touch(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64, out: &m
         }
         (Capsule { radius, half }, Box { size }) => boxes::capsule(p, radius, half, q, size, margin, l),
         (Box { size: s }, Box { size }) => box_box::boxes(p, s, q, size, margin, l),
+        (Sphere { .. } | Capsule { .. } | Ellipsoid { .. }, Ellipsoid { .. })
+        | (Capsule { .. } | Ellipsoid { .. } | Cylinder { .. }, Cylinder { .. })
+        | (Ellipsoid { .. } | Cylinder { .. }, Box { .. }) => convex::convex(a, b, margin, l),
         _ => {}
     }
     list.count

@@ -118,3 +118,11 @@ fn closed_forms_agree_with_mujoco() {
         1e-12,
     );
 }
+
+#[test]
+fn convex_solids_agree_with_mujoco() {
+    agree(
+        &["sphere-ellipsoid", "capsule-ellipsoid", "ellipsoid-ellipsoid", "ellipsoid-cylinder", "ellipsoid-box"],
+        1e-9,
+    );
+}
