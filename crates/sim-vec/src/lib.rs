@@ -45,6 +45,8 @@ pub mod rng;
 mod sensor;
 mod sim;
 mod smooth;
+#[cfg_attr(not(test), expect(dead_code))]
+mod solid;
 mod solver;
 mod state;
 pub mod tasks;
