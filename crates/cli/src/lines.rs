@@ -19,7 +19,6 @@ struct State {
     qvel: Vec<f64>,
     #[serde(default)]
     ctrl: Vec<f64>,
-    /// Activations: no model here has any.
     #[serde(default)]
     act: Vec<f64>,
 }
@@ -29,9 +28,8 @@ pub(crate) fn physics(a: &args::Physics) -> Result<Outcome> {
     let model = sim_vec::mjcf::load(&a.model)?;
     let mut physics = Physics::new(model, a.precision.into(), None)?;
     each(|s: State| {
-        no_activations(&s)?;
-        let out = physics.evaluate(&s.qpos, &s.qvel, &s.ctrl)?;
-        Ok(json!({ "qacc": out.qacc, "qpos": out.qpos, "qvel": out.qvel, "act": [], "ncon": out.ncon }))
+        let out = physics.evaluate(&s.qpos, &s.qvel, &s.act, &s.ctrl)?;
+        Ok(json!({ "qacc": out.qacc, "qpos": out.qpos, "qvel": out.qvel, "act": out.act, "ncon": out.ncon }))
     })
 }
 

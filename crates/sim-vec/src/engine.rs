@@ -17,7 +17,7 @@
 //! ```
 use crate::constraint::Constraints;
 use crate::engine_error::EngineError;
-use crate::integrate::{Euler, RungeKutta};
+use crate::integrate::{Euler, Implicit, RungeKutta};
 use crate::lane::Lane;
 use crate::math::V3;
 use crate::model::{Integrator, Model};
@@ -76,7 +76,11 @@ impl<L: Lane> Engine<L> {
             }
             match self.model.opt.integrator {
                 Integrator::Euler | Integrator::ImplicitFast => {
-                    let implicit = self.model.opt.euler_damp && self.plan.damped;
+                    let implicit = match self.model.opt.integrator {
+                        Integrator::ImplicitFast => Implicit::All,
+                        _ if self.model.opt.euler_damp && self.plan.damped => Implicit::Joints,
+                        _ => Implicit::None,
+                    };
                     L::enter(Euler { plan: &self.plan, s, x, h, implicit });
                 }
                 Integrator::Rk4 => {
@@ -101,7 +105,7 @@ impl<L: Lane> Engine<L> {
     /// Poses and subtree velocities at `s`. Touch sensors, contacts and accelerations remain those of the last
     /// forward evaluation.
     pub fn kinematics(&self, s: &State<L>, x: &mut Scratch<L>) {
-        L::enter(Pose { plan: &self.plan, qpos: &s.qpos, x });
+        L::enter(Pose { plan: &self.plan, qpos: &s.qpos, mocap: &s.mocap, x });
         L::enter(Velocities { plan: &self.plan, qvel: &s.qvel, x });
     }
 
@@ -123,7 +127,8 @@ impl<L: Lane> Engine<L> {
 
     /// Contacts that push in the last forward evaluation: distance below margin − gap.
     pub fn contacts(&self, x: &Scratch<L>, lane: usize) -> usize {
-        x.rows.contacts.iter().filter(|c| c.d.get(lane) != 0.0).count()
+        let rows = &x.rows;
+        rows.multis[rows.first_contact..].iter().filter(|m| rows.d[m.row].get(lane) != 0.0).count()
     }
 
     /// Iterations of the last solve; all lanes of a block iterate until the slowest is done.
@@ -146,7 +151,7 @@ impl<L: Lane> Engine<L> {
     /// The forward evaluation without sensors.
     fn evaluate(&self, s: &State<L>, x: &mut Scratch<L>) {
         let plan = &self.plan;
-        L::enter(Pose { plan, qpos: &s.qpos, x });
+        L::enter(Pose { plan, qpos: &s.qpos, mocap: &s.mocap, x });
         L::enter(Dynamics { plan, s, x });
         L::enter(Constraints { plan, qpos: &s.qpos, x });
         pad(plan, &s.warm, &mut x.smooth.warm);

@@ -24,10 +24,12 @@
 pub mod batch;
 mod collide;
 mod constraint;
+mod drive;
 pub mod dispatch;
 pub mod engine;
 pub mod engine_error;
 mod error;
+mod fluid;
 pub mod inspect;
 mod integrate;
 pub mod lane;
@@ -45,11 +47,11 @@ pub mod rng;
 mod sensor;
 mod sim;
 mod smooth;
-#[cfg_attr(not(test), expect(dead_code))]
 mod solid;
 mod solver;
 mod state;
 pub mod tasks;
+mod tendon;
 pub mod view;
 
 pub use error::SimError;

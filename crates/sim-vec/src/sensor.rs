@@ -5,7 +5,7 @@ use crate::math::*;
 use crate::model::{Model, SiteShape};
 use crate::plan::Plan;
 use crate::smooth::velocities;
-use crate::state::{Contact, Point, Scratch};
+use crate::state::{Multi, Point, Rows, Scratch};
 
 /// Subtree velocities of the current pose and `qvel`.
 ///
@@ -48,15 +48,14 @@ pub(crate) fn touch<L: Lane>(model: &Model, plan: &Plan<L>, x: &mut Scratch<L>) 
     for t in &plan.touch {
         let site = &model.sites[t.site];
         let mut sum = L::zero();
-        for (c, p) in x.rows.contacts.iter().zip(&x.rows.points) {
-            let condim = plan.pairs.classes[c.class].condim;
+        for (c, p) in x.rows.multis[x.rows.first_contact..].iter().zip(&x.rows.points) {
             for lane in 0..L::W {
-                if c.d.get(lane) == 0.0 {
+                if x.rows.d[c.row].get(lane) == 0.0 {
                     continue;
                 }
                 let pair = p.pair.get(lane) as usize;
                 let Some(&(_, second)) = t.pairs.iter().find(|(id, _)| *id == pair) else { continue };
-                let force = normal_force(c, condim, lane);
+                let force = normal_force(plan, &x.rows, c, lane);
                 if force <= 0.0 {
                     continue;
                 }
@@ -83,10 +82,11 @@ pub(crate) fn touch<L: Lane>(model: &Model, plan: &Plan<L>, x: &mut Scratch<L>) 
     }
 }
 
-/// Normal force of a contact in one lane: the sum over its edges.
-pub(crate) fn normal_force<L: Lane>(c: &Contact<L>, condim: usize, lane: usize) -> f64 {
-    let edges = if condim == 1 { 1 } else { 4 };
-    (0..edges).map(|e| -c.d.get(lane) * c.ja[e].get(lane).min(0.0)).sum()
+/// Normal force of a contact in one lane: the sum over a pyramid's edges, or the first row's.
+pub(crate) fn normal_force<L: Lane>(plan: &Plan<L>, rows: &Rows<L>, c: &Multi, lane: usize) -> f64 {
+    let class = &plan.classes[c.class];
+    let pushing = if class.elliptic { 1 } else { class.rows };
+    rows.f[c.row..c.row + pushing].iter().map(|f| f.get(lane)).sum()
 }
 
 /// Contact frame in one lane, rows normal, first and second tangent.

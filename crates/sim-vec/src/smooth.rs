@@ -1,8 +1,9 @@
-//! Unconstrained dynamics: kinematics, mass matrix, bias forces, springs, dampers, motors.
+//! Unconstrained dynamics: kinematics, mass matrix, bias forces, springs and dampers of joints.
 //!
 //! Spatial quantities are about the centre of mass of each kinematic tree, as in MuJoCo, which keeps f32 accurate far
 //! from the origin. Order: [`Pose`], then [`Dynamics`], which ends with `qacc_smooth`.
 use crate::lane::{Kernel, Lane, sincos, up3, up4};
+use crate::{drive, fluid, tendon};
 use crate::linalg::{self, Factor};
 use crate::math::*;
 use crate::model::JointKind;
@@ -14,6 +15,7 @@ use crate::state::{Bodies, Scratch, Smooth, State, pad};
 pub(crate) struct Pose<'a, L: Lane> {
     pub plan: &'a Plan<L>,
     pub qpos: &'a [L],
+    pub mocap: &'a [L],
     pub x: &'a mut Scratch<L>,
 }
 
@@ -21,15 +23,16 @@ impl<L: Lane> Kernel for Pose<'_, L> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
-        frames(self.plan, self.qpos, &mut self.x.body);
+        frames(self.plan, self.qpos, self.mocap, &mut self.x.body);
         centre(self.plan, &mut self.x.body);
         inertias(self.plan, &mut self.x.body);
         motions(self.plan, &self.x.body, &mut self.x.smooth.cdof);
+        tendon::lengths(self.plan, self.qpos, &self.x.body, &self.x.smooth, &mut self.x.tendon);
     }
 }
 
 #[inline(always)]
-fn frames<L: Lane>(plan: &Plan<L>, qpos: &[L], x: &mut Bodies<L>) {
+fn frames<L: Lane>(plan: &Plan<L>, qpos: &[L], mocap: &[L], x: &mut Bodies<L>) {
     for b in 1..plan.bodies.len() {
         let body = &plan.bodies[b];
         let (mut pos, mut quat);
@@ -39,6 +42,10 @@ fn frames<L: Lane>(plan: &Plan<L>, qpos: &[L], x: &mut Bodies<L>) {
             pos = [q[0], q[1], q[2]];
             quat = quat_normalize([q[3], q[4], q[5], q[6]]);
             x.anchor[first] = pos;
+        } else if let Some(m) = body.mocap {
+            let q = &mocap[7 * m..][..7];
+            pos = [q[0], q[1], q[2]];
+            quat = quat_normalize([q[3], q[4], q[5], q[6]]);
         } else {
             pos = add3(mulmv(&x.xmat[body.parent], up3(&body.pos)), x.xpos[body.parent]);
             quat = x.xquat[body.parent];
@@ -172,13 +179,21 @@ impl<L: Lane> Kernel for Dynamics<'_, L> {
     #[inline(always)]
     fn run(self) {
         let (plan, s) = (self.plan, self.s);
-        let Scratch { body, smooth, .. } = self.x;
+        let Scratch { body, smooth, tendon, drive, .. } = self.x;
         mass(plan, body, smooth);
         L::enter(Factor { a: &mut smooth.factor, dinv: &mut smooth.dinv, pattern: &plan.tree });
         pad(plan, &s.qvel, &mut smooth.qvel);
         bias(plan, body, smooth);
+        tendon::rates(plan, &smooth.qvel, tendon);
         passive(plan, s, smooth);
-        actuation(plan, s, smooth);
+        tendon::passive(plan, tendon, &mut smooth.passive);
+        fluid::drag(plan, body, smooth);
+        drive::act(plan, s, tendon, smooth, drive);
+        fluid::buoyancy(plan, body, smooth);
+        drive::bound(plan, smooth);
+        for i in 0..plan.blocks.count {
+            smooth.force[i] = add3(sub3(smooth.passive[i], smooth.bias[i]), smooth.driven[i]);
+        }
         smooth.qacc_smooth.copy_from_slice(&smooth.force);
         linalg::solve(&smooth.factor, &smooth.dinv, &plan.tree, &mut smooth.qacc_smooth);
     }
@@ -327,24 +342,6 @@ fn passive<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
     for spring in &plan.springs {
         let p = &mut passive[spring.padded];
         *p = L::up(spring.stiffness).fnma(s.qpos[spring.qpos] - L::up(spring.rest), *p);
-    }
-}
-
-/// Sum of passive, bias and motor forces.
-#[inline(always)]
-fn actuation<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
-    for i in 0..plan.blocks.count {
-        y.force[i] = sub3(y.passive[i], y.bias[i]);
-    }
-    let force = y.force.as_flattened_mut();
-    for (u, motor) in plan.motors.iter().enumerate() {
-        let mut c = s.ctrl[u];
-        if let Some([low, high]) = motor.range {
-            // in this order a NaN stays one
-            c = L::up(high).min(L::up(low).max(c));
-        }
-        let f = &mut force[motor.padded];
-        *f = c.fma(L::up(motor.gear), *f);
     }
 }
 

@@ -1,9 +1,9 @@
 //! A batch as bytes, lane by lane, so that the width of the lanes does not matter.
 //!
 //! ```text
-//! "SIMVEC01", bytes per number (4 or 8), length of the task's name, name,
-//! lanes, nq, nv, nu, warm-start numbers, O (u64 each), lanes turned non-finite so far (u64),
-//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, ctrl, warm start (numbers), held observation (O f32)
+//! "SIMVEC02", bytes per number (4 or 8), length of the task's name, name,
+//! lanes, nq, nv, na, nu, mocap numbers, warm-start numbers, O (u64 each), lanes turned non-finite so far (u64),
+//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, act, ctrl, mocap, warm start (numbers), held observation (O f32)
 //! ```
 //!
 //! All little-endian. Random numbers need no more: an episode's follow from seed and episode number.
@@ -14,7 +14,7 @@ use super::{Batch, Record};
 use crate::engine::State;
 use crate::lane::Lane;
 
-const MAGIC: &[u8; 8] = b"SIMVEC01";
+const MAGIC: &[u8; 8] = b"SIMVEC02";
 /// Bytes of a lane's seed, episode and clock.
 const RECORD_BYTES: usize = 20;
 
@@ -26,7 +26,8 @@ impl<L: Lane> Batch<L> {
         out.extend((name.len() as u64).to_le_bytes());
         out.extend(name);
         let s = &self.blocks[0].state;
-        for n in [self.lanes, s.qpos.len(), s.qvel.len(), s.ctrl.len(), s.warm.len(), self.shared.obs_dim] {
+        let counts = fields(s).map(Vec::len);
+        for n in [self.lanes].into_iter().chain(counts).chain([self.shared.obs_dim]) {
             out.extend((n as u64).to_le_bytes());
         }
         out
@@ -87,7 +88,7 @@ impl<L: Lane> Batch<L> {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = Record::read(&mut body);
             let s = &mut block.state;
-            for x in [&mut s.qpos, &mut s.qvel, &mut s.ctrl, &mut s.warm].into_iter().flatten() {
+            for x in [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm].into_iter().flatten() {
                 let value =
                     if L::SINGLE { f32::from_le_bytes(body.take()) as f64 } else { f64::from_le_bytes(body.take()) };
                 x.set(lane, value);
@@ -104,7 +105,7 @@ fn number_bytes<L: Lane>() -> usize {
 }
 
 fn fields<L>(s: &State<L>) -> impl Iterator<Item = &Vec<L>> {
-    [&s.qpos, &s.qvel, &s.ctrl, &s.warm].into_iter()
+    [&s.qpos, &s.qvel, &s.act, &s.ctrl, &s.mocap, &s.warm].into_iter()
 }
 
 impl Record {

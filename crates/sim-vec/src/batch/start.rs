@@ -69,6 +69,7 @@ impl<L: Lane> Fresh<L> {
     fn propose(&self, shared: &Shared<L>, worker: &mut Worker<L>, pending: u32) {
         let Worker { trial, qpos, qvel, rngs, .. } = worker;
         let model = shared.task.model();
+        trial.act.fill(L::splat(0.0));
         trial.ctrl.fill(L::splat(0.0));
         trial.warm.fill(L::splat(0.0));
         let mut filled = false;
@@ -91,7 +92,9 @@ pub(super) fn copy_lane<L: Lane>(from: &State<L>, i: usize, to: &mut State<L>, j
     let fields = [
         (&from.qpos, &mut to.qpos),
         (&from.qvel, &mut to.qvel),
+        (&from.act, &mut to.act),
         (&from.ctrl, &mut to.ctrl),
+        (&from.mocap, &mut to.mocap),
         (&from.warm, &mut to.warm),
     ];
     for (from, to) in fields {

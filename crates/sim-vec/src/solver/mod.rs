@@ -1,10 +1,12 @@
 //! Newton's method for the constrained acceleration.
 //!
-//! MuJoCo's primal problem over accelerations `a`, convex and piecewise quadratic:
+//! MuJoCo's primal problem over accelerations `a`, convex and, without elliptic cones, piecewise quadratic:
 //!
 //! ```text
-//! min ½ (a − a_s)ᵀ M (a − a_s) + Σ ½ D_i min(0, J_i a − a_ref,i)²
+//! min ½ (a − a_s)ᵀ M (a − a_s) + Σ s_i(J_i a − a_ref,i),   s_i = ½ D_i min(0, x)² for limits and contacts
 //! ```
+//!
+//! The other costs: [`rows`] has equalities and dry friction, [`cone`] elliptic contacts.
 //!
 //! Start: the cheaper of the last acceleration and `a_s`. Each iteration factors `H = M + Jᵀ D J` over active rows,
 //! then searches the line exactly. All lanes iterate together; a lane that is done is frozen, so that what it
@@ -14,6 +16,7 @@
 //! * its gradient, or the decrease a Newton step promises or delivered, is below the tolerance;
 //! * a full Newton step left its active set unchanged: the exact minimum of the quadratic it is on;
 //! * it has become NaN.
+mod cone;
 mod hessian;
 mod rows;
 mod search;
@@ -35,7 +38,7 @@ impl<L: Lane> Kernel for Solve<'_, L> {
     #[inline(always)]
     fn run(self) {
         let (plan, x) = (self.plan, self.x);
-        if x.rows.limits.is_empty() && x.rows.contacts.is_empty() {
+        if x.rows.d.is_empty() {
             x.smooth.qacc.copy_from_slice(&x.smooth.qacc_smooth);
             x.smooth.total.copy_from_slice(&x.smooth.force);
             x.newton.iterations = 0;
@@ -46,7 +49,7 @@ impl<L: Lane> Kernel for Solve<'_, L> {
         let settings = &plan.solver;
         let mut iteration = 0;
         loop {
-            rows::force(plan, &x.rows, &mut x.newton.force);
+            rows::force(plan, &mut x.rows, &mut x.newton.force);
             let g2 = gradient(x);
             // the negation also catches NaN
             done = done | !L::up(settings.gradient2).le(g2);
