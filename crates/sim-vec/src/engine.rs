@@ -19,10 +19,11 @@ use crate::constraint::Constraints;
 use crate::engine_error::EngineError;
 use crate::integrate::{Euler, Implicit, RungeKutta};
 use crate::lane::Lane;
+use crate::load::loads;
 use crate::math::V3;
 use crate::model::{Integrator, Model};
 use crate::plan::Plan;
-use crate::sensor::{Velocities, touch};
+use crate::sensor::Sensors;
 use crate::smooth::{Dynamics, Pose};
 use crate::solver::Solve;
 use crate::state::pad;
@@ -72,7 +73,7 @@ impl<L: Lane> Engine<L> {
         for k in 0..substeps {
             self.evaluate(s, x);
             if k + 1 == substeps {
-                touch(&self.model, &self.plan, x);
+                loads(&self.model, &self.plan, x);
             }
             match self.model.opt.integrator {
                 Integrator::Euler | Integrator::ImplicitFast => {
@@ -98,15 +99,15 @@ impl<L: Lane> Engine<L> {
     /// Computes everything up to accelerations and sensors at `s`, which stays as it is.
     pub fn forward(&self, s: &mut State<L>, x: &mut Scratch<L>) {
         self.evaluate(s, x);
-        touch(&self.model, &self.plan, x);
-        L::enter(Velocities { plan: &self.plan, qvel: &s.qvel, x });
+        loads(&self.model, &self.plan, x);
+        L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
 
     /// Poses and subtree velocities at `s`. Touch sensors, contacts and accelerations remain those of the last
     /// forward evaluation.
     pub fn kinematics(&self, s: &State<L>, x: &mut Scratch<L>) {
         L::enter(Pose { plan: &self.plan, qpos: &s.qpos, mocap: &s.mocap, x });
-        L::enter(Velocities { plan: &self.plan, qvel: &s.qvel, x });
+        L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
 
     /// Gathers one lane for a task, after [`Engine::kinematics`] or [`Engine::forward`].

@@ -46,13 +46,7 @@ impl Physics {
     /// One step from `qpos: [nq]`, `qvel: [nv]`, `act: [na]` under `ctrl: [nu]`.
     ///
     /// Errors: [`EngineError::Length`] if a length differs.
-    pub fn evaluate(
-        &mut self,
-        qpos: &[f64],
-        qvel: &[f64],
-        act: &[f64],
-        ctrl: &[f64],
-    ) -> Result<Answer, EngineError> {
+    pub fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], act: &[f64], ctrl: &[f64]) -> Result<Answer, EngineError> {
         let m = self.one.model();
         let lengths = [
             ("qpos", m.nq, qpos.len()),

@@ -3,13 +3,13 @@
 //! Spatial quantities are about the centre of mass of each kinematic tree, as in MuJoCo, which keeps f32 accurate far
 //! from the origin. Order: [`Pose`], then [`Dynamics`], which ends with `qacc_smooth`.
 use crate::lane::{Kernel, Lane, sincos, up3, up4};
-use crate::{drive, fluid, tendon};
 use crate::linalg::{self, Factor};
 use crate::math::*;
 use crate::model::JointKind;
 use crate::plan::Plan;
 use crate::plan::blocks::tri;
 use crate::state::{Bodies, Scratch, Smooth, State, pad};
+use crate::{drive, fluid, tendon};
 
 /// Body frames, joint axes, tree centres of mass, body inertias and dof motions from `qpos`.
 pub(crate) struct Pose<'a, L: Lane> {
@@ -342,6 +342,42 @@ fn passive<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
     for spring in &plan.springs {
         let p = &mut passive[spring.padded];
         *p = L::up(spring.stiffness).fnma(s.qpos[spring.qpos] - L::up(spring.rest), *p);
+    }
+}
+
+/// Body accelerations under `qacc`, and the forces between bodies, given the contacts' wrenches, for sensors.
+#[inline(always)]
+pub(crate) fn accelerations<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &Smooth<L>) {
+    let (cdof, qvel, qacc) = (y.cdof.as_flattened(), y.qvel.as_flattened(), y.qacc.as_flattened());
+    for b in 1..plan.bodies.len() {
+        let body = &plan.bodies[b];
+        let mut v = x.cvel[body.parent];
+        let mut a = x.cacc[body.parent];
+        for j in body.joints.clone() {
+            let joint = &plan.joints[j];
+            through_joint(joint.kind, &joint.padded, cdof, qvel, &mut v, Some(&mut a));
+            let dofs = if joint.kind == JointKind::Free { 6 } else { 1 };
+            for k in 0..dofs {
+                let p = joint.padded[k];
+                axpy6(&mut a, &cdof[p], qacc[p]);
+            }
+        }
+        x.cacc[b] = a;
+        let momentum = inertia_mul(&x.inertia[b], &v);
+        let force = inertia_mul(&x.inertia[b], &a);
+        let turning = cross_force(&v, &momentum);
+        for k in 0..6 {
+            x.cfrc[b][k] = force[k] + turning[k] - x.wrench[b][k];
+        }
+    }
+    for b in (1..plan.bodies.len()).rev() {
+        let p = plan.bodies[b].parent;
+        if p > 0 {
+            let c = x.cfrc[b];
+            for k in 0..6 {
+                x.cfrc[p][k] += c[k];
+            }
+        }
     }
 }
 

@@ -360,11 +360,7 @@ impl<L: Lane> Scratch<L> {
                 act: vec![z; model.na()],
                 sum_act: vec![z; model.na()],
             },
-            tendon: Tendons {
-                length: vec![z; model.tendons.len()],
-                rate: vec![z; model.tendons.len()],
-                jac: tendons,
-            },
+            tendon: Tendons { length: vec![z; model.tendons.len()], rate: vec![z; model.tendons.len()], jac: tendons },
             drive: Drives {
                 length: vec![z; model.nu()],
                 rate: vec![z; model.nu()],

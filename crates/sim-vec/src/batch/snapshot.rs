@@ -88,7 +88,9 @@ impl<L: Lane> Batch<L> {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = Record::read(&mut body);
             let s = &mut block.state;
-            for x in [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm].into_iter().flatten() {
+            for x in
+                [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm].into_iter().flatten()
+            {
                 let value =
                     if L::SINGLE { f32::from_le_bytes(body.take()) as f64 } else { f64::from_le_bytes(body.take()) };
                 x.set(lane, value);

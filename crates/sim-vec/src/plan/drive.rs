@@ -53,7 +53,13 @@ pub(super) fn drives<L: Lane>(model: &Model, blocks: &Blocks) -> Vec<DrivePlan<L
         };
         let act = (a.dynamics != Dynamics::None).then(|| {
             index += 1;
-            Activation { index: index - 1, rate, step: s(step), range: a.act_range.map(|r| r.map(s)), early: a.act_early }
+            Activation {
+                index: index - 1,
+                rate,
+                step: s(step),
+                range: a.act_range.map(|r| r.map(s)),
+                early: a.act_early,
+            }
         });
         list.push(DrivePlan {
             target: match a.target {

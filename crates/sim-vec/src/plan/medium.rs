@@ -22,7 +22,12 @@ pub(crate) struct Drag<L: Lane> {
 #[derive(Debug)]
 pub(crate) enum DragShape<L: Lane> {
     /// In the frame of principal axes: coefficients of `ω`, `v`, `|ω|ω` and `|v|v`.
-    Box { turn: L::S, move_: L::S, turn2: [L::S; 3], move2: [L::S; 3] },
+    Box {
+        turn: L::S,
+        move_: L::S,
+        turn2: [L::S; 3],
+        move2: [L::S; 3],
+    },
     Ellipsoid(Box<Ellipsoid<L>>),
 }
 
@@ -82,7 +87,8 @@ pub(super) fn drags<L: Lane>(model: &Model) -> Vec<Drag<L>> {
                 Shape::Ellipsoid { size } | Shape::Box { size } | Shape::Visual { size } => size,
                 Shape::Plane => continue,
             };
-            let shape = DragShape::Ellipsoid(Box::new(ellipsoid(size, coefficients, density, viscosity, g.pos, g.quat)));
+            let shape =
+                DragShape::Ellipsoid(Box::new(ellipsoid(size, coefficients, density, viscosity, g.pos, g.quat)));
             list.push(Drag { body, shape });
         }
     }

@@ -5,6 +5,7 @@
 pub(crate) mod blocks;
 mod check;
 pub(crate) mod drive;
+pub(crate) mod measure;
 pub(crate) mod medium;
 pub(crate) mod pairs;
 mod softness;
@@ -13,9 +14,10 @@ pub(crate) mod wires;
 use crate::engine_error::EngineError;
 use crate::lane::Lane;
 use crate::linalg::Pattern;
-use crate::model::{JointKind, Model, SensorKind};
+use crate::model::{JointKind, Model};
 use blocks::{Blocks, MAX_BLOCKS};
 use drive::DrivePlan;
+use measure::Measures;
 use medium::{Buoy, Drag};
 use pairs::{Class, Pairs};
 pub(crate) use softness::Soft;
@@ -107,23 +109,6 @@ pub(crate) struct LimitPlan<L: Lane> {
     pub limit: Limit<L>,
 }
 
-/// A touch sensor.
-#[derive(Debug)]
-pub(crate) struct TouchPlan {
-    pub start: usize,
-    pub site: usize,
-    /// Pairs that involve the site's body, and whether it is the second body.
-    pub pairs: Vec<(usize, bool)>,
-}
-
-/// A subtree velocity sensor.
-#[derive(Debug)]
-pub(crate) struct SubtreePlan<L: Lane> {
-    pub start: usize,
-    /// Bodies of the subtree with their share of its mass.
-    pub bodies: Vec<(usize, L::S)>,
-}
-
 /// Solver settings, see [`crate::solver`].
 #[derive(Debug)]
 pub(crate) struct SolverPlan<L: Lane> {
@@ -175,8 +160,7 @@ pub(crate) struct Plan<L: Lane> {
     pub friction: Vec<DofFriction<L>>,
     pub tendons: Vec<TendonPlan<L>>,
     pub equalities: Vec<EqualityPlan<L>>,
-    pub touch: Vec<TouchPlan>,
-    pub subtrees: Vec<SubtreePlan<L>>,
+    pub measures: Measures<L>,
     pub solver: SolverPlan<L>,
 }
 
@@ -229,8 +213,7 @@ impl<L: Lane> Plan<L> {
             equalities,
             classes,
             limits: if constrained && model.opt.limit { limits(model, &blocks) } else { Vec::new() },
-            touch: touch(model, &pairs),
-            subtrees: subtrees(model),
+            measures: Measures::new(model, &blocks, &pairs),
             solver: solver(model),
             tree: Pattern::of(&blocks.ancestors),
             pairs,
@@ -337,39 +320,6 @@ fn limits<L: Lane>(model: &Model, blocks: &Blocks) -> Vec<LimitPlan<L>> {
             ),
         })
         .collect()
-}
-
-fn touch<L: Lane>(model: &Model, pairs: &Pairs<L>) -> Vec<TouchPlan> {
-    let mut list = Vec::new();
-    for s in &model.sensors {
-        let SensorKind::Touch(site) = s.kind else { continue };
-        let body = model.sites[site].body;
-        let touching = pairs.list.iter().filter_map(|p| {
-            let bodies = p.geoms.map(|g| model.geoms[g].body);
-            bodies.contains(&body).then_some((p.id, bodies[1] == body))
-        });
-        list.push(TouchPlan { start: s.start, site, pairs: touching.collect() });
-    }
-    list
-}
-
-fn subtrees<L: Lane>(model: &Model) -> Vec<SubtreePlan<L>> {
-    let mut list = Vec::new();
-    for s in &model.sensors {
-        let SensorKind::SubtreeLinVel(body) = s.kind else { continue };
-        let mut inside = vec![false; model.bodies.len()];
-        inside[body] = true;
-        for b in body + 1..model.bodies.len() {
-            inside[b] = inside[model.bodies[b].parent];
-        }
-        let mass = model.bodies[body].subtree_mass.max(1e-15);
-        let bodies = (0..inside.len()).filter(|&b| inside[b] && model.bodies[b].mass != 0.0);
-        list.push(SubtreePlan {
-            start: s.start,
-            bodies: bodies.map(|b| (b, L::scalar(model.bodies[b].mass / mass))).collect(),
-        });
-    }
-    list
 }
 
 /// f32 cannot reach tolerances below 1e-6; its line search stops at a thousandth of the initial slope.

@@ -141,9 +141,10 @@ pub(super) fn tendons<L: Lane>(model: &Model, blocks: &Blocks, classes: &mut Vec
             }
         };
         let constrained = model.opt.constraint;
-        let limit = t.range.filter(|_| constrained && model.opt.limit).map(|range| {
-            Limit::new(range, t.margin, Soft::new(&t.limit, model.opt.timestep, t.invweight0, 1.0))
-        });
+        let limit = t
+            .range
+            .filter(|_| constrained && model.opt.limit)
+            .map(|range| Limit::new(range, t.margin, Soft::new(&t.limit, model.opt.timestep, t.invweight0, 1.0)));
         let friction = (constrained && t.friction_loss > 0.0)
             .then(|| Dry::new(t.friction_loss, &Soft::new(&t.friction, model.opt.timestep, t.invweight0, 1.0)));
         list.push(TendonPlan {

@@ -176,7 +176,13 @@ fn pyramid<L: Lane, const D: usize>(blocks: &[ClassBlock<L>], jac: &[L], w: &[L]
 
 /// Adds `aᵀ J` to the blocks of a row of H.
 #[inline(always)]
-fn add<L: Lane, const D: usize>(a: &[[L; D]; 3], x: usize, blocks: &[ClassBlock<L>], jac: &[[[L; D]; 3]], h: &mut [Mat3<L>]) {
+fn add<L: Lane, const D: usize>(
+    a: &[[L; D]; 3],
+    x: usize,
+    blocks: &[ClassBlock<L>],
+    jac: &[[[L; D]; 3]],
+    h: &mut [Mat3<L>],
+) {
     let row = &mut h[tri(blocks[x].block as usize)..];
     for y in 0..x + 1 {
         let q = &mut row[blocks[y].block as usize];
