@@ -13,12 +13,12 @@ use crate::math::*;
 use crate::plan::pairs::{Class, PairPlan};
 use crate::plan::wires::{Object, Side};
 use crate::plan::{Limit, Plan};
-use crate::state::{Bodies, Cone, Multi, Point, Rows, Scratch, Single, Slot, Smooth, Tendons};
+use crate::state::{Bodies, Cone, Multi, Point, Rows, Scratch, Single, Slot, Smooth, State, Tendons};
 
 /// Fills the rows for positions `qpos` and the velocities in scratch.
 pub(crate) struct Constraints<'a, L: Lane> {
     pub plan: &'a Plan<L>,
-    pub qpos: &'a [L],
+    pub s: &'a State<L>,
     pub x: &'a mut Scratch<L>,
 }
 
@@ -26,7 +26,7 @@ impl<L: Lane> Kernel for Constraints<'_, L> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
-        let (plan, qpos) = (self.plan, self.qpos);
+        let (plan, qpos) = (self.plan, &self.s.qpos);
         let Scratch { body, smooth, rows, tendon, .. } = self.x;
         rows.clear();
         equalities(plan, qpos, tendon, smooth, rows);
@@ -37,7 +37,11 @@ impl<L: Lane> Kernel for Constraints<'_, L> {
         rows.first_contact = rows.multis.len();
         rows.ends[2] = rows.d.len();
         if !plan.pairs.list.is_empty() {
-            contacts(plan, body, smooth, rows);
+            let friction = match self.s.variation() {
+                Some(v) => Some(v.friction),
+                None => None,
+            };
+            contacts(plan, friction, body, smooth, rows);
         }
     }
 }
@@ -210,7 +214,7 @@ impl<'a, L: Lane> Bounds<'a, L> {
 }
 
 #[inline(always)]
-fn contacts<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &Smooth<L>, rows: &mut Rows<L>) {
+fn contacts<L: Lane>(plan: &Plan<L>, friction: Option<L>, x: &mut Bodies<L>, y: &Smooth<L>, rows: &mut Rows<L>) {
     for g in &plan.geoms {
         let m = &x.xmat[g.body];
         x.gpos[g.id] = add3(mulmv(m, up3(&g.pos)), x.xpos[g.body]);
@@ -232,7 +236,7 @@ fn contacts<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &Smooth<L>, rows: &mu
                 class = p.class;
                 count = L::zero();
             }
-            insert(p, c, plan.classes[class].condim, &mut count, &mut rows.slots);
+            insert(p, c, &plan.classes[class], friction, &mut count, &mut rows.slots);
         }
     }
     flush(plan, class, x, y, rows);
@@ -240,16 +244,35 @@ fn contacts<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &Smooth<L>, rows: &mu
 
 /// Puts a contact into each lane's next free slot of the class.
 #[inline(always)]
-fn insert<L: Lane>(p: &PairPlan<L>, c: &Candidate<L>, condim: usize, count: &mut L, slots: &mut Vec<Slot<L>>) {
+fn insert<L: Lane>(
+    p: &PairPlan<L>,
+    c: &Candidate<L>,
+    class: &Class<L>,
+    friction: Option<L>,
+    count: &mut L,
+    slots: &mut Vec<Slot<L>>,
+) {
+    let condim = class.condim;
     let r = c.dist - L::up(p.include);
     let impedance = p.soft.impedance(r);
-    let weight = p.soft.weight(impedance);
+    let mut weight = p.soft.weight(impedance);
+    let mut mu = [L::up(p.mu[0]), L::up(p.mu[1]), L::up(p.mu[2]), L::up(p.mu[3]), L::up(p.mu[4])];
+    if let Some(factor) = friction {
+        if condim > 1 && !class.elliptic {
+            // the edges' weight is 1 / (2 μ² (1 + μ²)) times what does not depend on friction
+            let (old, new) = (mu[0] * mu[0], mu[0] * mu[0] * factor * factor);
+            weight *= old * (L::one() + old) / (new * (L::one() + new));
+        }
+        for m in &mut mu {
+            *m *= factor;
+        }
+    }
     let new = Slot {
         point: Point { pair: L::splat(p.id as f64), dist: c.dist, pos: c.pos, normal: c.normal, tangent: c.tangent },
         d: L::zero(),
         pull: L::up(p.soft.k) * impedance * r,
         b: L::up(p.soft.b),
-        mu: [L::up(p.mu[0]), L::up(p.mu[1]), L::up(p.mu[2]), L::up(p.mu[3]), L::up(p.mu[4])],
+        mu,
         depth: [L::up(p.depth[0]), L::up(p.depth[1])],
     };
     let mut left = c.active;

@@ -13,6 +13,7 @@ use crate::tendon;
 #[inline(always)]
 pub(crate) fn act<L: Lane>(plan: &Plan<L>, s: &State<L>, t: &Tendons<L>, y: &mut Smooth<L>, x: &mut Drives<L>) {
     y.driven.fill([L::zero(); 3]);
+    let vary = s.variation();
     for (u, drive) in plan.drives.iter().enumerate() {
         let mut w = s.ctrl[u];
         if let Some([low, high]) = drive.ctrl_range {
@@ -37,6 +38,10 @@ pub(crate) fn act<L: Lane>(plan: &Plan<L>, s: &State<L>, t: &Tendons<L>, y: &mut
             let bias = L::up(drive.bias[2]).fma(rate, L::up(drive.bias[1]).fma(length, L::up(drive.bias[0])));
             force = gain.fma(w, bias);
             slope = L::up(drive.gain[2]).fma(w, L::up(drive.bias[2]));
+        }
+        if let Some(v) = &vary {
+            force *= v.strength[u];
+            slope *= v.strength[u];
         }
         if let Some([low, high]) = drive.force_range {
             let free = L::up(low).lt(force) & force.lt(L::up(high));

@@ -27,7 +27,7 @@ use crate::sensor::Sensors;
 use crate::smooth::{Dynamics, Pose};
 use crate::solver::Solve;
 use crate::state::pad;
-pub use crate::state::{Scratch, State};
+pub use crate::state::{Scratch, State, Vary};
 use crate::view::View;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl<L: Lane> Engine<L> {
         for k in 0..substeps {
             self.evaluate(s, x);
             if k + 1 == substeps {
-                loads(&self.model, &self.plan, x);
+                loads(&self.model, &self.plan, s, x);
             }
             match self.model.opt.integrator {
                 Integrator::Euler | Integrator::ImplicitFast => {
@@ -99,14 +99,14 @@ impl<L: Lane> Engine<L> {
     /// Computes everything up to accelerations and sensors at `s`, which stays as it is.
     pub fn forward(&self, s: &mut State<L>, x: &mut Scratch<L>) {
         self.evaluate(s, x);
-        loads(&self.model, &self.plan, x);
+        loads(&self.model, &self.plan, s, x);
         L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
 
     /// Poses and subtree velocities at `s`. Touch sensors, contacts and accelerations remain those of the last
     /// forward evaluation.
     pub fn kinematics(&self, s: &State<L>, x: &mut Scratch<L>) {
-        L::enter(Pose { plan: &self.plan, qpos: &s.qpos, mocap: &s.mocap, x });
+        L::enter(Pose { plan: &self.plan, s, x });
         L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
 
@@ -152,9 +152,9 @@ impl<L: Lane> Engine<L> {
     /// The forward evaluation without sensors.
     fn evaluate(&self, s: &State<L>, x: &mut Scratch<L>) {
         let plan = &self.plan;
-        L::enter(Pose { plan, qpos: &s.qpos, mocap: &s.mocap, x });
+        L::enter(Pose { plan, s, x });
         L::enter(Dynamics { plan, s, x });
-        L::enter(Constraints { plan, qpos: &s.qpos, x });
+        L::enter(Constraints { plan, s, x });
         pad(plan, &s.warm, &mut x.smooth.warm);
         L::enter(Solve { plan, x });
     }

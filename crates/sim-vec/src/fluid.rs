@@ -13,7 +13,7 @@ use crate::lane::{Lane, up3, up4};
 use crate::math::*;
 use crate::plan::Plan;
 use crate::plan::medium::{DragShape, Ellipsoid};
-use crate::state::{Bodies, Smooth};
+use crate::state::{Bodies, Smooth, Vary};
 
 /// Adds the forces of the medium to `passive`. Needs the bodies' velocities.
 #[inline(always)]
@@ -62,14 +62,18 @@ pub(crate) fn drag<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &mut Smooth<L>
 
 /// Adds compensated weight to `passive`, or to `driven` where a joint counts it as actuator force.
 #[inline(always)]
-pub(crate) fn buoyancy<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &mut Smooth<L>) {
+pub(crate) fn buoyancy<L: Lane>(plan: &Plan<L>, vary: Option<Vary<L>>, x: &mut Bodies<L>, y: &mut Smooth<L>) {
     if plan.buoys.is_empty() {
         return;
     }
     x.wrench.fill([L::zero(); 6]);
     for buoy in &plan.buoys {
         let off = sub3(x.xipos[buoy.body], x.com[plan.bodies[buoy.body].root]);
-        push(&mut x.wrench[buoy.body], off, [L::zero(); 3], up3(&buoy.force));
+        let mut force: V3<L> = up3(&buoy.force);
+        if let Some(v) = &vary {
+            force = scale3(force, v.mass[buoy.body] * v.gravity);
+        }
+        push(&mut x.wrench[buoy.body], off, [L::zero(); 3], force);
     }
     spread(plan, x, y, true);
 }

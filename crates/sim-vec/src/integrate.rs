@@ -54,6 +54,13 @@ impl<L: Lane> Kernel for Euler<'_, L> {
         }
         if self.implicit != Implicit::None {
             linalg::copy_with_diagonal(&y.mass, &plan.tree, &plan.damping, h, &mut y.factor);
+            if let Some(v) = s.variation() {
+                for (i, &p) in plan.blocks.padded.iter().enumerate() {
+                    let more = L::up(plan.damping[p / 3][p % 3]) * (v.damping[i] - L::one());
+                    let b = p / 3;
+                    y.factor[tri(b) + b][4 * (p % 3)] += more * h;
+                }
+            }
             if self.implicit == Implicit::All {
                 slopes(plan, tendon, drives, h, &mut y.factor);
             }

@@ -7,15 +7,15 @@ use crate::plan::measure::{Load, Mount};
 use crate::ray::meets_site;
 use crate::sensor::{frame, normal_force, place, spin, turn, velocity};
 use crate::smooth::accelerations;
-use crate::state::Scratch;
+use crate::state::{Scratch, State};
 
 /// Computes all sensors that read forces.
-pub(crate) fn loads<L: Lane>(model: &Model, plan: &Plan<L>, x: &mut Scratch<L>) {
+pub(crate) fn loads<L: Lane>(model: &Model, plan: &Plan<L>, s: &State<L>, x: &mut Scratch<L>) {
     if plan.measures.load.is_empty() {
         return;
     }
     if plan.measures.accelerations {
-        contact_wrenches(model, plan, x);
+        contact_wrenches(model, plan, s, x);
         L::enter(Between { plan, x });
     }
     for (start, load) in &plan.measures.load {
@@ -56,7 +56,8 @@ fn touch<L: Lane>(model: &Model, plan: &Plan<L>, x: &Scratch<L>, site: Id, pairs
 }
 
 /// Sets `wrench` to the contact forces on each body, about the centre of mass of its tree.
-fn contact_wrenches<L: Lane>(model: &Model, plan: &Plan<L>, x: &mut Scratch<L>) {
+fn contact_wrenches<L: Lane>(model: &Model, plan: &Plan<L>, s: &State<L>, x: &mut Scratch<L>) {
+    let factor = s.variation().map(|v| v.friction);
     x.body.wrench.fill([L::zero(); 6]);
     let rows = &x.rows;
     for (c, p) in rows.multis[rows.first_contact..].iter().zip(&rows.points) {
@@ -80,7 +81,7 @@ fn contact_wrenches<L: Lane>(model: &Model, plan: &Plan<L>, x: &mut Scratch<L>) 
             }
             let friction = model.pairs[pair].friction;
             for e in 1..class.condim {
-                row[e] *= friction[e - 1].max(1e-5);
+                row[e] *= friction[e - 1].max(1e-5) * factor.map_or(1.0, |f| f.get(lane));
             }
             let r = frame(p, lane);
             let global =

@@ -8,14 +8,13 @@ use crate::math::*;
 use crate::model::JointKind;
 use crate::plan::Plan;
 use crate::plan::blocks::tri;
-use crate::state::{Bodies, Scratch, Smooth, State, pad};
+use crate::state::{Bodies, Scratch, Smooth, State, Vary, pad};
 use crate::{drive, fluid, tendon};
 
 /// Body frames, joint axes, tree centres of mass, body inertias and dof motions from `qpos`.
 pub(crate) struct Pose<'a, L: Lane> {
     pub plan: &'a Plan<L>,
-    pub qpos: &'a [L],
-    pub mocap: &'a [L],
+    pub s: &'a State<L>,
     pub x: &'a mut Scratch<L>,
 }
 
@@ -23,11 +22,12 @@ impl<L: Lane> Kernel for Pose<'_, L> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
-        frames(self.plan, self.qpos, self.mocap, &mut self.x.body);
-        centre(self.plan, &mut self.x.body);
-        inertias(self.plan, &mut self.x.body);
-        motions(self.plan, &self.x.body, &mut self.x.smooth.cdof);
-        tendon::lengths(self.plan, self.qpos, &self.x.body, &self.x.smooth, &mut self.x.tendon);
+        let Pose { plan, s, x } = self;
+        frames(plan, &s.qpos, &s.mocap, &mut x.body);
+        centre(plan, &mut x.body);
+        inertias(plan, s.variation(), &mut x.body);
+        motions(plan, &x.body, &mut x.smooth.cdof);
+        tendon::lengths(plan, &s.qpos, &x.body, &x.smooth, &mut x.tendon);
     }
 }
 
@@ -100,16 +100,20 @@ fn centre<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>) {
 
 /// Body inertias about the tree's centre of mass.
 #[inline(always)]
-fn inertias<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>) {
+fn inertias<L: Lane>(plan: &Plan<L>, vary: Option<Vary<L>>, x: &mut Bodies<L>) {
     for b in 1..plan.bodies.len() {
         let body = &plan.bodies[b];
         let d = sub3(x.xipos[b], x.com[body.root]);
-        let mass = L::up(body.mass);
+        let mut mass = L::up(body.mass);
+        let mut i: V3<L> = up3(&body.inertia);
+        if let Some(v) = &vary {
+            mass *= v.mass[b];
+            i = scale3(i, v.mass[b]);
+        }
         let m = match &body.iquat {
             None => x.xmat[b],
             Some(q) => quat_mat(quat_mul(x.xquat[b], up4(q))),
         };
-        let i: V3<L> = up3(&body.inertia);
         // rotated principal moments: rows scaled by I, times transpose
         let (r0, r1, r2) = ([m[0], m[1], m[2]], [m[3], m[4], m[5]], [m[6], m[7], m[8]]);
         let s0 = [r0[0] * i[0], r0[1] * i[1], r0[2] * i[2]];
@@ -183,13 +187,14 @@ impl<L: Lane> Kernel for Dynamics<'_, L> {
         mass(plan, body, smooth);
         L::enter(Factor { a: &mut smooth.factor, dinv: &mut smooth.dinv, pattern: &plan.tree });
         pad(plan, &s.qvel, &mut smooth.qvel);
-        bias(plan, body, smooth);
+        let vary = s.variation();
+        bias(plan, vary, body, smooth);
         tendon::rates(plan, &smooth.qvel, tendon);
         passive(plan, s, smooth);
         tendon::passive(plan, tendon, &mut smooth.passive);
         fluid::drag(plan, body, smooth);
         drive::act(plan, s, tendon, smooth, drive);
-        fluid::buoyancy(plan, body, smooth);
+        fluid::buoyancy(plan, vary, body, smooth);
         drive::bound(plan, smooth);
         for i in 0..plan.blocks.count {
             smooth.force[i] = add3(sub3(smooth.passive[i], smooth.bias[i]), smooth.driven[i]);
@@ -288,9 +293,12 @@ fn through_joint<L: Lane>(
 
 /// Recursive Newton–Euler with zero joint acceleration: Coriolis, centrifugal and gravity forces.
 #[inline(always)]
-fn bias<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &mut Smooth<L>) {
+fn bias<L: Lane>(plan: &Plan<L>, vary: Option<Vary<L>>, x: &mut Bodies<L>, y: &mut Smooth<L>) {
     let z = L::zero();
-    let g: V3<L> = up3(&plan.gravity);
+    let mut g: V3<L> = up3(&plan.gravity);
+    if let Some(v) = &vary {
+        g = scale3(g, v.gravity);
+    }
     x.cacc[0] = [z, z, z, -g[0], -g[1], -g[2]];
     let (cdof, qvel) = (y.cdof.as_flattened(), y.qvel.as_flattened());
     for b in 1..plan.bodies.len() {
@@ -336,6 +344,12 @@ fn passive<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
     for i in 0..plan.blocks.count {
         for k in 0..3 {
             y.passive[i][k] = L::zero() - L::up(plan.damping[i][k]) * y.qvel[i][k];
+        }
+    }
+    if let Some(v) = s.variation() {
+        for (i, &p) in plan.blocks.padded.iter().enumerate() {
+            let more = L::up(plan.damping[p / 3][p % 3]) * (v.damping[i] - L::one());
+            y.passive[p / 3][p % 3] -= more * s.qvel[i];
         }
     }
     let passive = y.passive.as_flattened_mut();

@@ -21,6 +21,47 @@ pub struct State<L> {
     pub mocap: Vec<L>,
     /// `[nv]` acceleration the solver starts from: that of the last step.
     pub warm: Vec<L>,
+    /// Factors on the model's numbers, or empty: see [`Vary`].
+    pub vary: Vec<L>,
+}
+
+/// Factors by which a lane's mechanism differs from the model.
+///
+/// As in MuJoCo when numbers of a compiled model are changed, what was derived from them at compile time (inverse
+/// weights, mean inertia) stays that of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct Vary<'a, L> {
+    /// `[nbody]` on mass and moments of inertia.
+    pub mass: &'a [L],
+    /// `[nv]` on damping.
+    pub damping: &'a [L],
+    /// `[nu]` on an actuator's force before it is clamped.
+    pub strength: &'a [L],
+    /// On friction coefficients of contacts.
+    pub friction: L,
+    /// On gravity.
+    pub gravity: L,
+}
+
+impl<L: Lane> State<L> {
+    /// How many factors there are: bodies, dofs, actuators, friction, gravity.
+    pub fn factors(model: &Model) -> usize {
+        model.bodies.len() + model.nv() + model.nu() + 2
+    }
+
+    /// The factors, if the lanes differ.
+    #[inline(always)]
+    pub fn variation(&self) -> Option<Vary<'_, L>> {
+        let (nv, nu) = (self.qvel.len(), self.ctrl.len());
+        let n = self.vary.len();
+        if n < nv + nu + 2 {
+            return None;
+        }
+        let (mass, rest) = self.vary.split_at(n - nv - nu - 2);
+        let (damping, rest) = rest.split_at(nv);
+        let (strength, rest) = rest.split_at(nu);
+        Some(Vary { mass, damping, strength, friction: rest[0], gravity: rest[1] })
+    }
 }
 
 /// Everything computed from a [`State`]; one per thread, reused by any number of states of the same engine.
@@ -291,6 +332,7 @@ impl<L: Lane> State<L> {
                 .map(L::splat)
                 .collect(),
             warm: vec![z; model.nv()],
+            vary: Vec::new(),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! "SIMVEC02", bytes per number (4 or 8), length of the task's name, name,
-//! lanes, nq, nv, na, nu, mocap numbers, warm-start numbers, O (u64 each), lanes turned non-finite so far (u64),
-//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, act, ctrl, mocap, warm start (numbers), held observation (O f32)
+//! lanes, nq, nv, na, nu, mocap numbers, warm-start numbers, factors, O (u64 each), lanes turned non-finite so far (u64),
+//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, act, ctrl, mocap, warm start, factors (numbers), held observation (O f32)
 //! ```
 //!
 //! All little-endian. Random numbers need no more: an episode's follow from seed and episode number.
@@ -88,8 +88,9 @@ impl<L: Lane> Batch<L> {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = Record::read(&mut body);
             let s = &mut block.state;
-            for x in
-                [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm].into_iter().flatten()
+            for x in [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm, &mut s.vary]
+                .into_iter()
+                .flatten()
             {
                 let value =
                     if L::SINGLE { f32::from_le_bytes(body.take()) as f64 } else { f64::from_le_bytes(body.take()) };
@@ -107,7 +108,7 @@ fn number_bytes<L: Lane>() -> usize {
 }
 
 fn fields<L>(s: &State<L>) -> impl Iterator<Item = &Vec<L>> {
-    [&s.qpos, &s.qvel, &s.act, &s.ctrl, &s.mocap, &s.warm].into_iter()
+    [&s.qpos, &s.qvel, &s.act, &s.ctrl, &s.mocap, &s.warm, &s.vary].into_iter()
 }
 
 impl Record {

@@ -96,6 +96,7 @@ pub(super) fn copy_lane<L: Lane>(from: &State<L>, i: usize, to: &mut State<L>, j
         (&from.ctrl, &mut to.ctrl),
         (&from.mocap, &mut to.mocap),
         (&from.warm, &mut to.warm),
+        (&from.vary, &mut to.vary),
     ];
     for (from, to) in fields {
         for (x, y) in from.iter().zip(to) {
