@@ -31,6 +31,26 @@ pub use crate::state::{Scratch, State, Vary};
 use crate::view::View;
 use std::sync::Arc;
 
+/// Parts of a step, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Poses of bodies, joints and geoms.
+    Pose,
+    /// Mass matrix, its factors, and all forces but those of constraints.
+    Dynamics,
+    /// Collision, limits and the rows they make.
+    Constraints,
+    /// Newton's method.
+    Solve,
+    /// The next positions and velocities, and touch sensors.
+    Integrate,
+}
+
+impl Stage {
+    /// All, in their order.
+    pub const ALL: [Stage; 5] = [Stage::Pose, Stage::Dynamics, Stage::Constraints, Stage::Solve, Stage::Integrate];
+}
+
 /// Steps blocks of `L::W` environments of one model. Shared by threads; each needs its own [`Scratch`].
 #[derive(Debug)]
 pub struct Engine<L: Lane> {
@@ -69,9 +89,14 @@ impl<L: Lane> Engine<L> {
     /// Advances by `substeps` time steps under constant control. Touch sensors are those of the last step's (first)
     /// forward evaluation, as in MuJoCo. Allocates nothing. A lane that is not finite stays so and disturbs no other.
     pub fn step(&self, s: &mut State<L>, x: &mut Scratch<L>, substeps: usize) {
+        self.step_marked(s, x, substeps, |_| ());
+    }
+
+    /// [`Engine::step`], which says after each stage that it is done, for those who keep the time.
+    pub fn step_marked(&self, s: &mut State<L>, x: &mut Scratch<L>, substeps: usize, mut mark: impl FnMut(Stage)) {
         let h = self.model.opt.timestep;
         for k in 0..substeps {
-            self.evaluate(s, x);
+            self.evaluate(s, x, &mut mark);
             if k + 1 == substeps {
                 loads(&self.model, &self.plan, s, x);
             }
@@ -87,18 +112,19 @@ impl<L: Lane> Engine<L> {
                 Integrator::Rk4 => {
                     for stage in 0..4 {
                         if stage > 0 {
-                            self.evaluate(s, x);
+                            self.evaluate(s, x, &mut mark);
                         }
                         L::enter(RungeKutta { plan: &self.plan, s, x, h, stage });
                     }
                 }
             }
+            mark(Stage::Integrate);
         }
     }
 
     /// Computes everything up to accelerations and sensors at `s`, which stays as it is.
     pub fn forward(&self, s: &mut State<L>, x: &mut Scratch<L>) {
-        self.evaluate(s, x);
+        self.evaluate(s, x, &mut |_| ());
         loads(&self.model, &self.plan, s, x);
         L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
@@ -137,6 +163,11 @@ impl<L: Lane> Engine<L> {
         x.newton.iterations
     }
 
+    /// Iterations that one lane took in the last solve before it was done.
+    pub fn lane_iterations(&self, x: &Scratch<L>, lane: usize) -> usize {
+        x.newton.taken.get(lane) as usize
+    }
+
     pub(crate) fn plan(&self) -> &Plan<L> {
         &self.plan
     }
@@ -150,13 +181,17 @@ impl<L: Lane> Engine<L> {
     }
 
     /// The forward evaluation without sensors.
-    fn evaluate(&self, s: &State<L>, x: &mut Scratch<L>) {
+    fn evaluate(&self, s: &State<L>, x: &mut Scratch<L>, mark: &mut impl FnMut(Stage)) {
         let plan = &self.plan;
         L::enter(Pose { plan, s, x });
+        mark(Stage::Pose);
         L::enter(Dynamics { plan, s, x });
+        mark(Stage::Dynamics);
         L::enter(Constraints { plan, s, x });
+        mark(Stage::Constraints);
         pad(plan, &s.warm, &mut x.smooth.warm);
         L::enter(Solve { plan, x });
+        mark(Stage::Solve);
     }
 }
 

@@ -304,6 +304,8 @@ pub(crate) struct Newton<L> {
     pub pattern: Pattern,
     /// Iterations of the last solve; the worst lane decides.
     pub iterations: usize,
+    /// Iterations each lane took part in.
+    pub taken: L,
 }
 
 /// Runge–Kutta's memory, in the state's own layout.
@@ -392,6 +394,7 @@ impl<L: Lane> Scratch<L> {
                 dinv: vec![[z; 6]; n],
                 pattern: Pattern::with_room(n),
                 iterations: 0,
+                taken: z,
             },
             runge: Runge {
                 qpos: vec![z; model.nq],

@@ -41,13 +41,13 @@ impl<L: Lane> Kernel for Solve<'_, L> {
         if x.rows.d.is_empty() {
             x.smooth.qacc.copy_from_slice(&x.smooth.qacc_smooth);
             x.smooth.total.copy_from_slice(&x.smooth.force);
-            x.newton.iterations = 0;
+            (x.newton.iterations, x.newton.taken) = (0, L::zero());
             return;
         }
         let mut done = start(plan, x);
         hessian::pattern(plan, &x.rows, &mut x.newton.pattern);
         let settings = &plan.solver;
-        let mut iteration = 0;
+        let (mut iteration, mut taken) = (0, L::zero());
         loop {
             rows::force(plan, &mut x.rows, &mut x.newton.force);
             let g2 = gradient(x);
@@ -67,10 +67,11 @@ impl<L: Lane> Kernel for Solve<'_, L> {
             }
             let (alpha, full) = search::line(plan, x, done, slope);
             let changed = search::advance(plan, x, alpha, full);
+            taken += L::sel(done, L::zero(), L::one());
             done = done | !changed | (-(slope * alpha)).lt(L::up(settings.decrement));
             iteration += 1;
         }
-        x.newton.iterations = iteration;
+        (x.newton.iterations, x.newton.taken) = (iteration, taken);
     }
 }
 
