@@ -1,5 +1,6 @@
-//! Project automation: `cargo xtask tidy`, `cargo xtask ci`, `cargo xtask package`.
+//! Project automation: `cargo xtask tidy`, `cargo xtask ci`, `cargo xtask package`, `cargo xtask bench`.
 
+mod bench;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -23,12 +24,16 @@ enum Task {
     Ci,
     /// Package the publishable crates together and build each from its package
     Package,
+    /// Measure against other programs
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 fn main() -> Result<()> {
     let root = root();
     match Args::parse().command {
         Task::Tidy => tidy::check(&root),
+        Task::Bench(what) => bench::bench(&root, what),
         Task::Ci => run(&root, &[".ci/run"]),
         Task::Package => {
             let mut words = vec!["cargo", "package", "--allow-dirty"];
@@ -53,4 +58,13 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         bail!("{} failed: {status}", words.join(" "));
     }
     Ok(())
+}
+
+/// What a command prints.
+fn output(root: &Path, words: &[&str]) -> Result<String> {
+    let out = Command::new(words[0]).args(&words[1..]).current_dir(root).output().with_context(|| words.join(" "))?;
+    if !out.status.success() {
+        bail!("{}: {}", words.join(" "), String::from_utf8_lossy(&out.stderr));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).into())
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::Value;
+
+use crate::output;
 
 /// Which of our crates each crate may depend on (docs/ARCHITECTURE.md).
 const ARROWS: [(&str, &[&str]); 9] = [
@@ -45,14 +46,6 @@ pub fn check(root: &Path) -> Result<()> {
         return Ok(());
     }
     bail!("tidy found {}:\n{}", findings.len(), findings.join("\n"))
-}
-
-fn output(root: &Path, words: &[&str]) -> Result<String> {
-    let out = Command::new(words[0]).args(&words[1..]).current_dir(root).output().with_context(|| words.join(" "))?;
-    if !out.status.success() {
-        bail!("{}: {}", words.join(" "), String::from_utf8_lossy(&out.stderr));
-    }
-    Ok(String::from_utf8_lossy(&out.stdout).into())
 }
 
 fn metadata(root: &Path) -> Result<Value> {

@@ -19,7 +19,6 @@ struct State {
     qvel: Vec<f64>,
     #[serde(default)]
     ctrl: Vec<f64>,
-    /// Activations: no model here has any.
     #[serde(default)]
     act: Vec<f64>,
     /// What the episode is about, for tasks that draw it: position of the target (reacher: x, y; fish: x, y, z) or
@@ -29,7 +28,7 @@ struct State {
 
 /// One number may stand without brackets.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "target: numbers, as in [0.1, 0.2]")]
 enum Target {
     One(f64),
     Many(Vec<f64>),
@@ -54,12 +53,11 @@ pub(crate) fn physics(a: &args::Physics) -> Result<Outcome> {
     let model = sim_vec::mjcf::load(&a.model)?;
     let mut physics = Physics::new(model, a.precision.into(), None)?;
     each(|s: State| {
-        no_activations(&s)?;
         if s.target.is_some() {
             return Err(anyhow!("a model has no target; remove the key"));
         }
-        let out = physics.evaluate(&s.qpos, &s.qvel, &s.ctrl)?;
-        Ok(json!({ "qacc": out.qacc, "qpos": out.qpos, "qvel": out.qvel, "act": [], "ncon": out.ncon }))
+        let out = physics.evaluate(&s.qpos, &s.qvel, &s.act, &s.ctrl)?;
+        Ok(json!({ "qacc": out.qacc, "qpos": out.qpos, "qvel": out.qvel, "act": out.act, "ncon": out.ncon }))
     })
 }
 

@@ -5,6 +5,7 @@
 use crate::lane::{Lane, Mask};
 use crate::math::*;
 use crate::plan::pairs::{Kind, PairPlan};
+use crate::solid::{MOST, Pose, Solid, Touch, touch};
 use crate::state::Bodies;
 
 /// A contact found in some lanes.
@@ -22,7 +23,7 @@ pub(crate) struct Candidate<L: Lane> {
 pub(crate) struct Found<L: Lane> {
     /// How many of `list` are set.
     pub count: usize,
-    pub list: [Candidate<L>; 4],
+    pub list: [Candidate<L>; MOST],
 }
 
 impl<L: Lane> Found<L> {
@@ -31,7 +32,7 @@ impl<L: Lane> Found<L> {
     pub fn new() -> Self {
         let z = L::zero();
         let none = Candidate { active: L::M::none(), dist: z, pos: [z; 3], normal: [z; 3], tangent: [z; 3] };
-        Found { count: 0, list: [none; 4] }
+        Found { count: 0, list: [none; MOST] }
     }
 
     #[inline(always)]
@@ -54,12 +55,16 @@ pub(crate) fn narrow<L: Lane>(p: &PairPlan<L>, x: &Bodies<L>, found: &mut Found<
         Kind::PlaneCapsule => plane_capsule(p, p1, x.gaxis[g1], p2, x.gaxis[g2], found),
         _ => {
             let d = sub3(p1, p2);
-            let near = dot3(d, d).lt(L::up(p.reach2));
+            let near = match p.kind {
+                Kind::Solid([Solid::Plane, _]) => (-dot3(d, x.gaxis[g1])).lt(L::up(p.reach2).sqrt()),
+                _ => dot3(d, d).lt(L::up(p.reach2)),
+            };
             if !near.any() {
                 return;
             }
             let ends = Ends { p1, p2, a1: x.gaxis[g1], a2: x.gaxis[g2], near };
             match p.kind {
+                Kind::Solid(solids) => scattered(p, &solids, &ends, x, found),
                 Kind::SphereSphere => {
                     let c = spheres(p, &ends, p1, p2);
                     found.push(limit(p, c));
@@ -137,6 +142,42 @@ fn spheres<L: Lane>(p: &PairPlan<L>, ends: &Ends<L>, c1: V3<L>, c2: V3<L>) -> Ca
     }
     let pos = axpy3(c1, normal, r1 + dist * L::splat(0.5));
     Candidate { active: ends.near & dist.le(L::up(p.margin)), dist, pos, normal, tangent: [L::zero(); 3] }
+}
+
+/// Pairs of solids that have no lanes: each near lane by itself, in f64. A lane's k-th contact is candidate k.
+#[inline(always)]
+fn scattered<L: Lane>(p: &PairPlan<L>, solids: &[Solid; 2], ends: &Ends<L>, x: &Bodies<L>, found: &mut Found<L>) {
+    let near = ends.near.bits();
+    let (include, margin) = (L::up(p.include).get(0), L::up(p.margin).get(0));
+    let mut active = [L::zero(); MOST];
+    let mut most = 0;
+    for lane in (0..L::W).filter(|l| near >> l & 1 == 1) {
+        let poses = [0, 1].map(|g| pose(x, p.geoms[g], lane));
+        let mut out = [Touch::default(); MOST];
+        let n = touch((&solids[0], &poses[0]), (&solids[1], &poses[1]), margin, &mut out);
+        let mut kept = 0;
+        for t in out[..n].iter().filter(|t| t.dist < include) {
+            let c = &mut found.list[kept];
+            active[kept].set(lane, 1.0);
+            c.dist.set(lane, t.dist);
+            for k in 0..3 {
+                c.pos[k].set(lane, t.pos[k]);
+                c.normal[k].set(lane, t.normal[k]);
+                c.tangent[k].set(lane, t.tangent[k]);
+            }
+            kept += 1;
+        }
+        most = most.max(kept);
+    }
+    for k in 0..most {
+        found.list[k].active = L::splat(0.5).lt(active[k]);
+    }
+    found.count = most;
+}
+
+/// A geom's pose in one lane.
+fn pose<L: Lane>(x: &Bodies<L>, geom: usize, lane: usize) -> Pose {
+    Pose { pos: x.gpos[geom].map(|e| e.get(lane)), mat: x.gmat[geom].map(|e| e.get(lane)) }
 }
 
 /// Keeps only lanes in which the contact pushes.

@@ -17,18 +17,39 @@
 //! ```
 use crate::constraint::Constraints;
 use crate::engine_error::EngineError;
-use crate::integrate::{Euler, RungeKutta};
+use crate::integrate::{Euler, Implicit, RungeKutta};
 use crate::lane::Lane;
+use crate::load::loads;
 use crate::math::V3;
 use crate::model::{Integrator, Model};
 use crate::plan::Plan;
-use crate::sensor::{Velocities, touch};
+use crate::sensor::Sensors;
 use crate::smooth::{Dynamics, Pose};
 use crate::solver::Solve;
 use crate::state::pad;
-pub use crate::state::{Scratch, State};
+pub use crate::state::{Scratch, State, Vary};
 use crate::view::View;
 use std::sync::Arc;
+
+/// Parts of a step, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Poses of bodies, joints and geoms.
+    Pose,
+    /// Mass matrix, its factors, and all forces but those of constraints.
+    Dynamics,
+    /// Collision, limits and the rows they make.
+    Constraints,
+    /// Newton's method.
+    Solve,
+    /// The next positions and velocities, and touch sensors.
+    Integrate,
+}
+
+impl Stage {
+    /// All, in their order.
+    pub const ALL: [Stage; 5] = [Stage::Pose, Stage::Dynamics, Stage::Constraints, Stage::Solve, Stage::Integrate];
+}
 
 /// Steps blocks of `L::W` environments of one model. Shared by threads; each needs its own [`Scratch`].
 #[derive(Debug)]
@@ -68,41 +89,51 @@ impl<L: Lane> Engine<L> {
     /// Advances by `substeps` time steps under constant control. Touch sensors are those of the last step's (first)
     /// forward evaluation, as in MuJoCo. Allocates nothing. A lane that is not finite stays so and disturbs no other.
     pub fn step(&self, s: &mut State<L>, x: &mut Scratch<L>, substeps: usize) {
+        self.step_marked(s, x, substeps, |_| ());
+    }
+
+    /// [`Engine::step`], which says after each stage that it is done, for those who keep the time.
+    pub fn step_marked(&self, s: &mut State<L>, x: &mut Scratch<L>, substeps: usize, mut mark: impl FnMut(Stage)) {
         let h = self.model.opt.timestep;
         for k in 0..substeps {
-            self.evaluate(s, x);
+            self.evaluate(s, x, &mut mark);
             if k + 1 == substeps {
-                touch(&self.model, &self.plan, x);
+                loads(&self.model, &self.plan, s, x);
             }
             match self.model.opt.integrator {
                 Integrator::Euler | Integrator::ImplicitFast => {
-                    let implicit = self.model.opt.euler_damp && self.plan.damped;
+                    let implicit = match self.model.opt.integrator {
+                        Integrator::ImplicitFast => Implicit::All,
+                        _ if self.model.opt.euler_damp && self.plan.damped => Implicit::Joints,
+                        _ => Implicit::None,
+                    };
                     L::enter(Euler { plan: &self.plan, s, x, h, implicit });
                 }
                 Integrator::Rk4 => {
                     for stage in 0..4 {
                         if stage > 0 {
-                            self.evaluate(s, x);
+                            self.evaluate(s, x, &mut mark);
                         }
                         L::enter(RungeKutta { plan: &self.plan, s, x, h, stage });
                     }
                 }
             }
+            mark(Stage::Integrate);
         }
     }
 
     /// Computes everything up to accelerations and sensors at `s`, which stays as it is.
     pub fn forward(&self, s: &mut State<L>, x: &mut Scratch<L>) {
-        self.evaluate(s, x);
-        touch(&self.model, &self.plan, x);
-        L::enter(Velocities { plan: &self.plan, qvel: &s.qvel, x });
+        self.evaluate(s, x, &mut |_| ());
+        loads(&self.model, &self.plan, s, x);
+        L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
 
     /// Poses and subtree velocities at `s`. Touch sensors, contacts and accelerations remain those of the last
     /// forward evaluation.
     pub fn kinematics(&self, s: &State<L>, x: &mut Scratch<L>) {
-        L::enter(Pose { plan: &self.plan, qpos: &s.qpos, x });
-        L::enter(Velocities { plan: &self.plan, qvel: &s.qvel, x });
+        L::enter(Pose { plan: &self.plan, s, x });
+        L::enter(Sensors { model: &self.model, plan: &self.plan, s, x });
     }
 
     /// Gathers one lane for a task, after [`Engine::kinematics`] or [`Engine::forward`].
@@ -123,12 +154,18 @@ impl<L: Lane> Engine<L> {
 
     /// Contacts that push in the last forward evaluation: distance below margin − gap.
     pub fn contacts(&self, x: &Scratch<L>, lane: usize) -> usize {
-        x.rows.contacts.iter().filter(|c| c.d.get(lane) != 0.0).count()
+        let rows = &x.rows;
+        rows.multis[rows.first_contact..].iter().filter(|m| rows.d[m.row].get(lane) != 0.0).count()
     }
 
     /// Iterations of the last solve; all lanes of a block iterate until the slowest is done.
     pub fn iterations(&self, x: &Scratch<L>) -> usize {
         x.newton.iterations
+    }
+
+    /// Iterations that one lane took in the last solve before it was done.
+    pub fn lane_iterations(&self, x: &Scratch<L>, lane: usize) -> usize {
+        x.newton.taken.get(lane) as usize
     }
 
     pub(crate) fn plan(&self) -> &Plan<L> {
@@ -144,13 +181,17 @@ impl<L: Lane> Engine<L> {
     }
 
     /// The forward evaluation without sensors.
-    fn evaluate(&self, s: &State<L>, x: &mut Scratch<L>) {
+    fn evaluate(&self, s: &State<L>, x: &mut Scratch<L>, mark: &mut impl FnMut(Stage)) {
         let plan = &self.plan;
-        L::enter(Pose { plan, qpos: &s.qpos, x });
+        L::enter(Pose { plan, s, x });
+        mark(Stage::Pose);
         L::enter(Dynamics { plan, s, x });
-        L::enter(Constraints { plan, qpos: &s.qpos, x });
+        mark(Stage::Dynamics);
+        L::enter(Constraints { plan, s, x });
+        mark(Stage::Constraints);
         pad(plan, &s.warm, &mut x.smooth.warm);
         L::enter(Solve { plan, x });
+        mark(Stage::Solve);
     }
 }
 

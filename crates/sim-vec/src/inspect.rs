@@ -61,18 +61,16 @@ impl Stages {
                 }
             }
         }
-        let live = |d: &L| d.get(lane) != 0.0;
+        let live = |row: usize| x.rows.d[row].get(lane) != 0.0;
         let mut contacts = Vec::new();
-        let mut rows = x.rows.limits.iter().filter(|r| live(&r.d)).count();
-        for (c, p) in x.rows.contacts.iter().zip(&x.rows.points).filter(|(c, _)| live(&c.d)) {
-            let condim = plan.pairs.classes[c.class].condim;
-            rows += if condim == 1 { 1 } else { 4 };
+        let rows = (0..x.rows.d.len()).filter(|&row| live(row)).count();
+        for (c, p) in x.rows.multis[x.rows.first_contact..].iter().zip(&x.rows.points).filter(|(c, _)| live(c.row)) {
             contacts.push(ContactInfo {
                 pair: p.pair.get(lane) as usize,
                 dist: p.dist.get(lane),
                 pos: p.pos.map(|e| e.get(lane)),
                 frame: frame(p, lane),
-                force: normal_force(c, condim, lane),
+                force: normal_force(plan, &x.rows, c, lane),
             });
         }
         Stages {

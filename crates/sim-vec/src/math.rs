@@ -69,6 +69,18 @@ pub(crate) fn mulmv<L: Lane>(m: &Mat3<L>, v: V3<L>) -> V3<L> {
     [dot3([m[0], m[1], m[2]], v), dot3([m[3], m[4], m[5]], v), dot3([m[6], m[7], m[8]], v)]
 }
 
+/// Transposed matrix times vector.
+#[inline(always)]
+pub(crate) fn multmv<L: Lane>(m: &Mat3<L>, v: V3<L>) -> V3<L> {
+    [dot3([m[0], m[3], m[6]], v), dot3([m[1], m[4], m[7]], v), dot3([m[2], m[5], m[8]], v)]
+}
+
+/// Element by element.
+#[inline(always)]
+pub(crate) fn mul3<L: Lane>(a: V3<L>, b: V3<L>) -> V3<L> {
+    [a[0] * b[0], a[1] * b[1], a[2] * b[2]]
+}
+
 /// Hamilton product.
 #[inline(always)]
 pub(crate) fn quat_mul<L: Lane>(a: Quat<L>, b: Quat<L>) -> Quat<L> {

@@ -15,6 +15,8 @@ pub struct Answer {
     pub qpos: Vec<f64>,
     /// `[nv]` after one time step.
     pub qvel: Vec<f64>,
+    /// `[na]` after one time step.
+    pub act: Vec<f64>,
     /// Contacts that push at the given state.
     pub ncon: usize,
 }
@@ -41,24 +43,29 @@ impl Physics {
         self.one.model()
     }
 
-    /// One step from `qpos: [nq]`, `qvel: [nv]` under `ctrl: [nu]`.
+    /// One step from `qpos: [nq]`, `qvel: [nv]`, `act: [na]` under `ctrl: [nu]`.
     ///
     /// Errors: [`EngineError::Length`] if a length differs.
-    pub fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], ctrl: &[f64]) -> Result<Answer, EngineError> {
+    pub fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], act: &[f64], ctrl: &[f64]) -> Result<Answer, EngineError> {
         let m = self.one.model();
-        let lengths = [("qpos", m.nq, qpos.len()), ("qvel", m.nv(), qvel.len()), ("ctrl", m.nu(), ctrl.len())];
+        let lengths = [
+            ("qpos", m.nq, qpos.len()),
+            ("qvel", m.nv(), qvel.len()),
+            ("act", m.na(), act.len()),
+            ("ctrl", m.nu(), ctrl.len()),
+        ];
         for (what, expected, got) in lengths {
             if expected != got {
                 return Err(EngineError::Length { what, expected, got });
             }
         }
-        Ok(self.one.evaluate(qpos, qvel, ctrl))
+        Ok(self.one.evaluate(qpos, qvel, act, ctrl))
     }
 }
 
 trait One {
     fn model(&self) -> &Model;
-    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], ctrl: &[f64]) -> Answer;
+    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], act: &[f64], ctrl: &[f64]) -> Answer;
 }
 
 struct Build(Arc<Model>);
@@ -83,12 +90,13 @@ impl<L: Lane> One for Block<L> {
         self.engine.model()
     }
 
-    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], ctrl: &[f64]) -> Answer {
+    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64], act: &[f64], ctrl: &[f64]) -> Answer {
         let fill = |to: &mut [L], from: &[f64]| to.iter_mut().zip(from).for_each(|(t, &f)| *t = L::splat(f));
         let s = &mut self.state;
         fill(&mut s.qpos, qpos);
         fill(&mut s.qvel, qvel);
         fill(&mut s.ctrl, ctrl);
+        fill(&mut s.act, act);
         s.warm.fill(L::zero());
         self.engine.forward(s, &mut self.scratch);
         let mut qacc = vec![0.0; qvel.len()];
@@ -96,6 +104,6 @@ impl<L: Lane> One for Block<L> {
         let ncon = self.engine.contacts(&self.scratch, 0);
         self.engine.step(s, &mut self.scratch, 1);
         let lane0 = |v: &[L]| v.iter().map(|e| e.get(0)).collect();
-        Answer { qacc, qpos: lane0(&s.qpos), qvel: lane0(&s.qvel), ncon }
+        Answer { qacc, qpos: lane0(&s.qpos), qvel: lane0(&s.qvel), act: lane0(&s.act), ncon }
     }
 }

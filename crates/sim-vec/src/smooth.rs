@@ -1,4 +1,4 @@
-//! Unconstrained dynamics: kinematics, mass matrix, bias forces, springs, dampers, motors.
+//! Unconstrained dynamics: kinematics, mass matrix, bias forces, springs and dampers of joints.
 //!
 //! Spatial quantities are about the centre of mass of each kinematic tree, as in MuJoCo, which keeps f32 accurate far
 //! from the origin. Order: [`Pose`], then [`Dynamics`], which ends with `qacc_smooth`.
@@ -8,12 +8,13 @@ use crate::math::*;
 use crate::model::JointKind;
 use crate::plan::Plan;
 use crate::plan::blocks::tri;
-use crate::state::{Bodies, Scratch, Smooth, State, pad};
+use crate::state::{Bodies, Scratch, Smooth, State, Vary, pad};
+use crate::{drive, fluid, tendon};
 
 /// Body frames, joint axes, tree centres of mass, body inertias and dof motions from `qpos`.
 pub(crate) struct Pose<'a, L: Lane> {
     pub plan: &'a Plan<L>,
-    pub qpos: &'a [L],
+    pub s: &'a State<L>,
     pub x: &'a mut Scratch<L>,
 }
 
@@ -21,15 +22,17 @@ impl<L: Lane> Kernel for Pose<'_, L> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
-        frames(self.plan, self.qpos, &mut self.x.body);
-        centre(self.plan, &mut self.x.body);
-        inertias(self.plan, &mut self.x.body);
-        motions(self.plan, &self.x.body, &mut self.x.smooth.cdof);
+        let Pose { plan, s, x } = self;
+        frames(plan, &s.qpos, &s.mocap, &mut x.body);
+        centre(plan, &mut x.body);
+        inertias(plan, s.variation(), &mut x.body);
+        motions(plan, &x.body, &mut x.smooth.cdof);
+        tendon::lengths(plan, &s.qpos, &x.body, &x.smooth, &mut x.tendon);
     }
 }
 
 #[inline(always)]
-fn frames<L: Lane>(plan: &Plan<L>, qpos: &[L], x: &mut Bodies<L>) {
+fn frames<L: Lane>(plan: &Plan<L>, qpos: &[L], mocap: &[L], x: &mut Bodies<L>) {
     for b in 1..plan.bodies.len() {
         let body = &plan.bodies[b];
         let (mut pos, mut quat);
@@ -39,6 +42,10 @@ fn frames<L: Lane>(plan: &Plan<L>, qpos: &[L], x: &mut Bodies<L>) {
             pos = [q[0], q[1], q[2]];
             quat = quat_normalize([q[3], q[4], q[5], q[6]]);
             x.anchor[first] = pos;
+        } else if let Some(m) = body.mocap {
+            let q = &mocap[7 * m..][..7];
+            pos = [q[0], q[1], q[2]];
+            quat = quat_normalize([q[3], q[4], q[5], q[6]]);
         } else {
             pos = add3(mulmv(&x.xmat[body.parent], up3(&body.pos)), x.xpos[body.parent]);
             quat = x.xquat[body.parent];
@@ -93,16 +100,20 @@ fn centre<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>) {
 
 /// Body inertias about the tree's centre of mass.
 #[inline(always)]
-fn inertias<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>) {
+fn inertias<L: Lane>(plan: &Plan<L>, vary: Option<Vary<L>>, x: &mut Bodies<L>) {
     for b in 1..plan.bodies.len() {
         let body = &plan.bodies[b];
         let d = sub3(x.xipos[b], x.com[body.root]);
-        let mass = L::up(body.mass);
+        let mut mass = L::up(body.mass);
+        let mut i: V3<L> = up3(&body.inertia);
+        if let Some(v) = &vary {
+            mass *= v.mass[b];
+            i = scale3(i, v.mass[b]);
+        }
         let m = match &body.iquat {
             None => x.xmat[b],
             Some(q) => quat_mat(quat_mul(x.xquat[b], up4(q))),
         };
-        let i: V3<L> = up3(&body.inertia);
         // rotated principal moments: rows scaled by I, times transpose
         let (r0, r1, r2) = ([m[0], m[1], m[2]], [m[3], m[4], m[5]], [m[6], m[7], m[8]]);
         let s0 = [r0[0] * i[0], r0[1] * i[1], r0[2] * i[2]];
@@ -172,13 +183,22 @@ impl<L: Lane> Kernel for Dynamics<'_, L> {
     #[inline(always)]
     fn run(self) {
         let (plan, s) = (self.plan, self.s);
-        let Scratch { body, smooth, .. } = self.x;
+        let Scratch { body, smooth, tendon, drive, .. } = self.x;
         mass(plan, body, smooth);
         L::enter(Factor { a: &mut smooth.factor, dinv: &mut smooth.dinv, pattern: &plan.tree });
         pad(plan, &s.qvel, &mut smooth.qvel);
-        bias(plan, body, smooth);
+        let vary = s.variation();
+        bias(plan, vary, body, smooth);
+        tendon::rates(plan, &smooth.qvel, tendon);
         passive(plan, s, smooth);
-        actuation(plan, s, smooth);
+        tendon::passive(plan, tendon, &mut smooth.passive);
+        fluid::drag(plan, body, smooth);
+        drive::act(plan, s, tendon, smooth, drive);
+        fluid::buoyancy(plan, vary, body, smooth);
+        drive::bound(plan, smooth);
+        for i in 0..plan.blocks.count {
+            smooth.force[i] = add3(sub3(smooth.passive[i], smooth.bias[i]), smooth.driven[i]);
+        }
         smooth.qacc_smooth.copy_from_slice(&smooth.force);
         linalg::solve(&smooth.factor, &smooth.dinv, &plan.tree, &mut smooth.qacc_smooth);
     }
@@ -273,9 +293,12 @@ fn through_joint<L: Lane>(
 
 /// Recursive Newton–Euler with zero joint acceleration: Coriolis, centrifugal and gravity forces.
 #[inline(always)]
-fn bias<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &mut Smooth<L>) {
+fn bias<L: Lane>(plan: &Plan<L>, vary: Option<Vary<L>>, x: &mut Bodies<L>, y: &mut Smooth<L>) {
     let z = L::zero();
-    let g: V3<L> = up3(&plan.gravity);
+    let mut g: V3<L> = up3(&plan.gravity);
+    if let Some(v) = &vary {
+        g = scale3(g, v.gravity);
+    }
     x.cacc[0] = [z, z, z, -g[0], -g[1], -g[2]];
     let (cdof, qvel) = (y.cdof.as_flattened(), y.qvel.as_flattened());
     for b in 1..plan.bodies.len() {
@@ -323,6 +346,12 @@ fn passive<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
             y.passive[i][k] = L::zero() - L::up(plan.damping[i][k]) * y.qvel[i][k];
         }
     }
+    if let Some(v) = s.variation() {
+        for (i, &p) in plan.blocks.padded.iter().enumerate() {
+            let more = L::up(plan.damping[p / 3][p % 3]) * (v.damping[i] - L::one());
+            y.passive[p / 3][p % 3] -= more * s.qvel[i];
+        }
+    }
     let passive = y.passive.as_flattened_mut();
     for spring in &plan.springs {
         let p = &mut passive[spring.padded];
@@ -330,21 +359,39 @@ fn passive<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
     }
 }
 
-/// Sum of passive, bias and motor forces.
+/// Body accelerations under `qacc`, and the forces between bodies, given the contacts' wrenches, for sensors.
 #[inline(always)]
-fn actuation<L: Lane>(plan: &Plan<L>, s: &State<L>, y: &mut Smooth<L>) {
-    for i in 0..plan.blocks.count {
-        y.force[i] = sub3(y.passive[i], y.bias[i]);
-    }
-    let force = y.force.as_flattened_mut();
-    for (u, motor) in plan.motors.iter().enumerate() {
-        let mut c = s.ctrl[u];
-        if let Some([low, high]) = motor.range {
-            // in this order a NaN stays one
-            c = L::up(high).min(L::up(low).max(c));
+pub(crate) fn accelerations<L: Lane>(plan: &Plan<L>, x: &mut Bodies<L>, y: &Smooth<L>) {
+    let (cdof, qvel, qacc) = (y.cdof.as_flattened(), y.qvel.as_flattened(), y.qacc.as_flattened());
+    for b in 1..plan.bodies.len() {
+        let body = &plan.bodies[b];
+        let mut v = x.cvel[body.parent];
+        let mut a = x.cacc[body.parent];
+        for j in body.joints.clone() {
+            let joint = &plan.joints[j];
+            through_joint(joint.kind, &joint.padded, cdof, qvel, &mut v, Some(&mut a));
+            let dofs = if joint.kind == JointKind::Free { 6 } else { 1 };
+            for k in 0..dofs {
+                let p = joint.padded[k];
+                axpy6(&mut a, &cdof[p], qacc[p]);
+            }
         }
-        let f = &mut force[motor.padded];
-        *f = c.fma(L::up(motor.gear), *f);
+        x.cacc[b] = a;
+        let momentum = inertia_mul(&x.inertia[b], &v);
+        let force = inertia_mul(&x.inertia[b], &a);
+        let turning = cross_force(&v, &momentum);
+        for k in 0..6 {
+            x.cfrc[b][k] = force[k] + turning[k] - x.wrench[b][k];
+        }
+    }
+    for b in (1..plan.bodies.len()).rev() {
+        let p = plan.bodies[b].parent;
+        if p > 0 {
+            let c = x.cfrc[b];
+            for k in 0..6 {
+                x.cfrc[p][k] += c[k];
+            }
+        }
     }
 }
 

@@ -13,10 +13,55 @@ pub struct State<L> {
     pub qpos: Vec<L>,
     /// `[nv]` velocities.
     pub qvel: Vec<L>,
+    /// `[na]` activations.
+    pub act: Vec<L>,
     /// `[nu]` controls.
     pub ctrl: Vec<L>,
+    /// `[nmocap · 7]` positions and orientations of mocap bodies.
+    pub mocap: Vec<L>,
     /// `[nv]` acceleration the solver starts from: that of the last step.
     pub warm: Vec<L>,
+    /// Factors on the model's numbers, or empty: see [`Vary`].
+    pub vary: Vec<L>,
+}
+
+/// Factors by which a lane's mechanism differs from the model.
+///
+/// As in MuJoCo when numbers of a compiled model are changed, what was derived from them at compile time (inverse
+/// weights, mean inertia) stays that of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct Vary<'a, L> {
+    /// `[nbody]` on mass and moments of inertia.
+    pub mass: &'a [L],
+    /// `[nv]` on damping.
+    pub damping: &'a [L],
+    /// `[nu]` on an actuator's force before it is clamped.
+    pub strength: &'a [L],
+    /// On friction coefficients of contacts.
+    pub friction: L,
+    /// On gravity.
+    pub gravity: L,
+}
+
+impl<L: Lane> State<L> {
+    /// How many factors there are: bodies, dofs, actuators, friction, gravity.
+    pub fn factors(model: &Model) -> usize {
+        model.bodies.len() + model.nv() + model.nu() + 2
+    }
+
+    /// The factors, if the lanes differ.
+    #[inline(always)]
+    pub fn variation(&self) -> Option<Vary<'_, L>> {
+        let (nv, nu) = (self.qvel.len(), self.ctrl.len());
+        let n = self.vary.len();
+        if n < nv + nu + 2 {
+            return None;
+        }
+        let (mass, rest) = self.vary.split_at(n - nv - nu - 2);
+        let (damping, rest) = rest.split_at(nv);
+        let (strength, rest) = rest.split_at(nu);
+        Some(Vary { mass, damping, strength, friction: rest[0], gravity: rest[1] })
+    }
 }
 
 /// Everything computed from a [`State`]; one per thread, reused by any number of states of the same engine.
@@ -27,6 +72,8 @@ pub struct Scratch<L: Lane> {
     pub(crate) rows: Rows<L>,
     pub(crate) newton: Newton<L>,
     pub(crate) runge: Runge<L>,
+    pub(crate) tendon: Tendons<L>,
+    pub(crate) drive: Drives<L>,
     /// `[nsensordata]`
     pub(crate) sensor: Vec<L>,
 }
@@ -51,6 +98,10 @@ pub(crate) struct Bodies<L> {
     /// Position and z axis of each geom, global.
     pub gpos: Vec<V3<L>>,
     pub gaxis: Vec<V3<L>>,
+    /// Orientation of the geoms that need more than an axis.
+    pub gmat: Vec<Mat3<L>>,
+    /// Forces on bodies that are not contacts: of the medium, and against gravity.
+    pub wrench: Vec<V6<L>>,
 }
 
 /// Vectors over dofs, padded to blocks, and the mass matrix.
@@ -61,6 +112,8 @@ pub(crate) struct Smooth<L> {
     pub qvel: Vec<V3<L>>,
     pub bias: Vec<V3<L>>,
     pub passive: Vec<V3<L>>,
+    /// Of actuators.
+    pub driven: Vec<V3<L>>,
     /// Passive + actuation − bias.
     pub force: Vec<V3<L>>,
     pub qacc_smooth: Vec<V3<L>>,
@@ -73,31 +126,58 @@ pub(crate) struct Smooth<L> {
     pub dinv: Vec<[L; 6]>,
 }
 
-/// An active joint limit. A row with `d = 0` in a lane is not there for that lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LimitRow<L> {
-    pub padded: usize,
-    pub sign: L,
-    pub d: L,
-    pub aref: L,
-    /// `J a − a_ref` and its change along the search direction.
-    pub ja: L,
-    pub jv: L,
-    /// Weight with which it stands in H.
-    pub w: L,
+/// Tendons.
+#[derive(Clone, Debug)]
+pub(crate) struct Tendons<L> {
+    pub length: Vec<L>,
+    pub rate: Vec<L>,
+    /// Per tendon and block of its class: `∂length/∂q` of three dofs.
+    pub jac: Vec<[L; 3]>,
 }
 
-/// A contact in each lane: one row, or the four edges of a pyramid `n ± μ t₁, n ± μ t₂`.
+/// Actuators.
+#[derive(Clone, Debug)]
+pub(crate) struct Drives<L> {
+    /// `[nu]` length, rate and force of each.
+    pub length: Vec<L>,
+    pub rate: Vec<L>,
+    pub force: Vec<L>,
+    /// `[nu]` derivative of the force by the rate, for implicit integration.
+    pub slope: Vec<L>,
+    /// `[na]` rate of the activation.
+    pub act_dot: Vec<L>,
+}
+
+/// A row whose Jacobian is `±1` at one dof.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Contact<L> {
+pub(crate) struct Single<L> {
+    pub padded: usize,
+    pub sign: L,
+    pub row: usize,
+}
+
+/// A group of rows whose Jacobian covers the blocks of a class: a contact, a tendon, an equality.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Multi {
     pub class: usize,
     /// Where its Jacobian begins in [`Rows::jac`].
     pub jac: usize,
-    pub d: L,
-    pub aref: [L; 4],
-    pub ja: [L; 4],
-    pub jv: [L; 4],
-    pub w: [L; 4],
+    /// Its first row.
+    pub row: usize,
+}
+
+/// What an elliptic contact has beyond its [`Multi`]. Its rows are the normal and the tangents times their friction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cone<L> {
+    /// Which [`Multi`].
+    pub multi: usize,
+    /// Slope of the regularised cone, `μ₁ / √impratio`.
+    pub mu: L,
+    /// Lower triangle of the weight with which its rows stand in H.
+    pub w: [L; 21],
+    /// Along the search direction: squared length of the tangential residual and its first two coefficients, and the
+    /// first two coefficients of the quadratic that holds at the bottom.
+    pub along: [L; 5],
 }
 
 /// Geometry of a contact.
@@ -120,22 +200,94 @@ pub(crate) struct Slot<L> {
     /// `k d r` of the reference acceleration.
     pub pull: L,
     pub b: L,
-    pub mu: L,
+    pub mu: [L; 5],
     pub depth: [L; 2],
 }
 
-/// Constraint rows.
+/// Constraint rows, in this order: equalities, dry friction, one-sided rows (limits and contacts; the edges of a
+/// pyramid are rows), elliptic cones. A row with `d = 0` in a lane is not there for that lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<L> {
-    pub limits: Vec<LimitRow<L>>,
-    pub contacts: Vec<Contact<L>>,
+    /// Weight 1/R.
+    pub d: Vec<L>,
+    /// Reference acceleration.
+    pub aref: Vec<L>,
+    /// `J a − a_ref` and its change along the search direction.
+    pub ja: Vec<L>,
+    pub jv: Vec<L>,
+    /// Force.
+    pub f: Vec<L>,
+    /// Weight with which it stands in H; not used by cones.
+    pub w: Vec<L>,
+    /// Ends of the equalities, of dry friction and of the one-sided rows.
+    pub ends: [usize; 3],
+    /// Largest force of each row of dry friction.
+    pub loss: Vec<L>,
+    pub singles: Vec<Single<L>>,
+    pub multis: Vec<Multi>,
+    pub cones: Vec<Cone<L>>,
+    /// Where contacts begin in `multis`.
+    pub first_contact: usize,
     /// Geometry of each contact.
     pub points: Vec<Point<L>>,
-    /// Per contact and block of its class: for condim 1 the normal row over three dofs; for condim 3 three entries,
-    /// one for each dof, of normal and both tangents times μ.
-    pub jac: Vec<[L; 3]>,
+    /// Per multi and block of its class: three dofs of D rows.
+    pub jac: Vec<L>,
     /// Contacts of the class at hand.
     pub slots: Vec<Slot<L>>,
+}
+
+impl<L: Lane> Rows<L> {
+    /// Room for the worst case.
+    fn with_room<'a>(plan: &'a Plan<L>) -> Self {
+        let classes = || plan.classes.iter();
+        let multis: usize = classes().map(|c| c.slots).sum();
+        let singles = 2 * plan.limits.len() + plan.friction.len();
+        let rows = singles + classes().map(|c| c.slots * c.rows).sum::<usize>();
+        let v = || Vec::with_capacity(rows);
+        Rows {
+            d: v(),
+            aref: v(),
+            ja: v(),
+            jv: v(),
+            f: v(),
+            w: v(),
+            ends: [0; 3],
+            loss: v(),
+            singles: Vec::with_capacity(singles),
+            multis: Vec::with_capacity(multis),
+            cones: Vec::with_capacity(multis),
+            first_contact: 0,
+            points: Vec::with_capacity(multis),
+            jac: Vec::with_capacity(classes().map(|c| c.slots * c.blocks.len() * 3 * c.condim).sum()),
+            slots: Vec::with_capacity(classes().map(|c| c.slots).max().unwrap_or(0)),
+        }
+    }
+
+    /// Removes all rows.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        for v in [&mut self.d, &mut self.aref, &mut self.ja, &mut self.jv, &mut self.f, &mut self.w, &mut self.loss] {
+            v.clear();
+        }
+        self.singles.clear();
+        self.multis.clear();
+        self.cones.clear();
+        self.points.clear();
+        self.jac.clear();
+    }
+
+    /// Adds a row; returns its index.
+    #[inline(always)]
+    pub fn push(&mut self, d: L, aref: L) -> usize {
+        let z = L::zero();
+        self.d.push(d);
+        self.aref.push(aref);
+        self.ja.push(z);
+        self.jv.push(z);
+        self.f.push(z);
+        self.w.push(z);
+        self.d.len() - 1
+    }
 }
 
 /// The solver's memory.
@@ -152,6 +304,8 @@ pub(crate) struct Newton<L> {
     pub pattern: Pattern,
     /// Iterations of the last solve; the worst lane decides.
     pub iterations: usize,
+    /// Iterations each lane took part in.
+    pub taken: L,
 }
 
 /// Runge–Kutta's memory, in the state's own layout.
@@ -162,6 +316,8 @@ pub(crate) struct Runge<L> {
     pub last_qvel: Vec<L>,
     pub sum_vel: Vec<L>,
     pub sum_acc: Vec<L>,
+    pub act: Vec<L>,
+    pub sum_act: Vec<L>,
 }
 
 impl<L: Lane> State<L> {
@@ -171,8 +327,14 @@ impl<L: Lane> State<L> {
         State {
             qpos: model.qpos0.iter().map(|&q| L::splat(q)).collect(),
             qvel: vec![z; model.nv()],
+            act: vec![z; model.na()],
             ctrl: vec![z; model.nu()],
+            mocap: (model.bodies.iter().filter(|b| b.mocap.is_some()))
+                .flat_map(|b| b.pos.into_iter().chain(b.quat))
+                .map(L::splat)
+                .collect(),
             warm: vec![z; model.nv()],
+            vary: Vec::new(),
         }
     }
 }
@@ -186,9 +348,7 @@ impl<L: Lane> Scratch<L> {
         let v = || vec![[z; 3]; n];
         let identity = [L::one(), z, z, z, L::one(), z, z, z, L::one()];
         let triangle = || vec![[z; 9]; tri(n)];
-        let classes = &plan.pairs.classes;
-        let contacts: usize = classes.iter().map(|c| c.slots).sum();
-        let jac = classes.iter().map(|c| c.slots * c.blocks.len() * c.condim).sum();
+        let tendons: Vec<[L; 3]> = (plan.tendons.iter().flat_map(|t| &t.jac0)).map(crate::lane::up3::<L>).collect();
         Scratch {
             body: Bodies {
                 xpos: vec![[z; 3]; nb],
@@ -205,12 +365,15 @@ impl<L: Lane> Scratch<L> {
                 axis: vec![[z; 3]; nj],
                 gpos: vec![[z; 3]; ng],
                 gaxis: vec![[z; 3]; ng],
+                gmat: vec![identity; ng],
+                wrench: vec![[z; 6]; nb],
             },
             smooth: Smooth {
                 cdof: vec![[[z; 6]; 3]; n],
                 qvel: v(),
                 bias: v(),
                 passive: v(),
+                driven: v(),
                 force: v(),
                 qacc_smooth: v(),
                 qacc: v(),
@@ -220,13 +383,7 @@ impl<L: Lane> Scratch<L> {
                 factor: triangle(),
                 dinv: vec![[z; 6]; n],
             },
-            rows: Rows {
-                limits: Vec::with_capacity(2 * plan.limits.len()),
-                contacts: Vec::with_capacity(contacts),
-                points: Vec::with_capacity(contacts),
-                jac: Vec::with_capacity(jac),
-                slots: Vec::with_capacity(classes.iter().map(|c| c.slots).max().unwrap_or(0)),
-            },
+            rows: Rows::with_room(plan),
             newton: Newton {
                 grad: v(),
                 search: v(),
@@ -237,6 +394,7 @@ impl<L: Lane> Scratch<L> {
                 dinv: vec![[z; 6]; n],
                 pattern: Pattern::with_room(n),
                 iterations: 0,
+                taken: z,
             },
             runge: Runge {
                 qpos: vec![z; model.nq],
@@ -244,6 +402,16 @@ impl<L: Lane> Scratch<L> {
                 last_qvel: vec![z; model.nv()],
                 sum_vel: vec![z; model.nv()],
                 sum_acc: vec![z; model.nv()],
+                act: vec![z; model.na()],
+                sum_act: vec![z; model.na()],
+            },
+            tendon: Tendons { length: vec![z; model.tendons.len()], rate: vec![z; model.tendons.len()], jac: tendons },
+            drive: Drives {
+                length: vec![z; model.nu()],
+                rate: vec![z; model.nu()],
+                force: vec![z; model.nu()],
+                slope: vec![z; model.nu()],
+                act_dot: vec![z; model.na()],
             },
             sensor: vec![z; model.nsensordata()],
         }

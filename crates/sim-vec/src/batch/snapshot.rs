@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! "SIMVEC02", bytes per number (4 or 8), length of the task's name, name,
-//! lanes, nq, nv, nu, warm-start numbers, O, G (u64 each), lanes turned non-finite so far (u64),
-//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, ctrl, warm start (numbers), goal (G f64),
-//! held observation (O f32)
+//! lanes, nq, nv, na, nu, mocap numbers, warm-start numbers, factors, O, G (u64 each),
+//! lanes turned non-finite so far (u64),
+//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, act, ctrl, mocap, warm start, factors (numbers),
+//! goal (G f64), held observation (O f32)
 //! ```
 //!
 //! All little-endian. Random numbers need no more: an episode's follow from seed and episode number.
@@ -28,7 +29,8 @@ impl<L: Lane> Batch<L> {
         out.extend(name);
         let s = &self.blocks[0].state;
         let Shared { obs_dim, goal_dim, .. } = self.shared;
-        for n in [self.lanes, s.qpos.len(), s.qvel.len(), s.ctrl.len(), s.warm.len(), obs_dim, goal_dim] {
+        let counts = fields(s).map(Vec::len);
+        for n in [self.lanes].into_iter().chain(counts).chain([obs_dim, goal_dim]) {
             out.extend((n as u64).to_le_bytes());
         }
         out
@@ -92,7 +94,10 @@ impl<L: Lane> Batch<L> {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = Record::read(&mut body);
             let s = &mut block.state;
-            for x in [&mut s.qpos, &mut s.qvel, &mut s.ctrl, &mut s.warm].into_iter().flatten() {
+            for x in [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm, &mut s.vary]
+                .into_iter()
+                .flatten()
+            {
                 let value =
                     if L::SINGLE { f32::from_le_bytes(body.take()) as f64 } else { f64::from_le_bytes(body.take()) };
                 x.set(lane, value);
@@ -112,7 +117,7 @@ fn number_bytes<L: Lane>() -> usize {
 }
 
 fn fields<L>(s: &State<L>) -> impl Iterator<Item = &Vec<L>> {
-    [&s.qpos, &s.qvel, &s.ctrl, &s.warm].into_iter()
+    [&s.qpos, &s.qvel, &s.act, &s.ctrl, &s.mocap, &s.warm, &s.vary].into_iter()
 }
 
 impl Record {

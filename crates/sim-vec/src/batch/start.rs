@@ -77,6 +77,7 @@ impl<L: Lane> Fresh<L> {
     fn propose(&mut self, shared: &Shared<L>, worker: &mut Worker<L>, pending: u32) {
         let Worker { trial, qpos, qvel, rngs, .. } = worker;
         let (model, g) = (shared.task.model(), shared.goal_dim);
+        trial.act.fill(L::splat(0.0));
         trial.ctrl.fill(L::splat(0.0));
         trial.warm.fill(L::splat(0.0));
         let mut filled = false;
@@ -101,8 +102,11 @@ pub(super) fn copy_lane<L: Lane>(from: &State<L>, i: usize, to: &mut State<L>, j
     let fields = [
         (&from.qpos, &mut to.qpos),
         (&from.qvel, &mut to.qvel),
+        (&from.act, &mut to.act),
         (&from.ctrl, &mut to.ctrl),
+        (&from.mocap, &mut to.mocap),
         (&from.warm, &mut to.warm),
+        (&from.vary, &mut to.vary),
     ];
     for (from, to) in fields {
         for (x, y) in from.iter().zip(to) {

@@ -29,6 +29,8 @@ pub(crate) struct Blocks {
     pub mask: Vec<u64>,
     /// `[nv]` segment of each dof, named by its first dof.
     pub segment: Vec<usize>,
+    /// `[count]` root body of each block's tree.
+    pub root: Vec<usize>,
 }
 
 impl Blocks {
@@ -77,7 +79,8 @@ impl Blocks {
             }
         }
         let ancestors = mask.iter().map(|m| (0..count as u16).filter(|j| m >> j & 1 == 1).collect()).collect();
-        Ok(Blocks { count, padded, dof, ancestors, mask, segment })
+        let root = (0..count).map(|b| dof[3 * b].map_or(0, |d: usize| model.bodies[model.dofs[d].body].root)).collect();
+        Ok(Blocks { count, padded, dof, ancestors, mask, segment, root })
     }
 }
 

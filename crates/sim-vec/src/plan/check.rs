@@ -1,6 +1,6 @@
 //! Refuses models that contradict themselves, so that kernels may index without doubt.
 use crate::engine_error::EngineError;
-use crate::model::{JointKind, Model, SensorKind, Transmission};
+use crate::model::{JointKind, Model, Transmission};
 
 /// Checks indices, lengths and the depth-first order; then what is well-formed but not supported.
 pub(super) fn check(model: &Model) -> Result<(), EngineError> {
@@ -62,11 +62,7 @@ pub(super) fn check(model: &Model) -> Result<(), EngineError> {
     }
     let mut start = 0;
     for s in &model.sensors {
-        let known = match s.kind {
-            SensorKind::Touch(site) => site < model.sites.len(),
-            SensorKind::SubtreeLinVel(body) => body < nbody,
-            _ => false,
-        };
+        let known = super::measure::exists(model, s.kind);
         if !known || s.start != start {
             return fail(format!("sensor `{}` reads an object that does not exist or begins elsewhere", s.name));
         }

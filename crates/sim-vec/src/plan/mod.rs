@@ -4,16 +4,24 @@
 //! applied. Vectors over dofs are padded to whole blocks, see [`blocks`].
 pub(crate) mod blocks;
 mod check;
+pub(crate) mod drive;
+pub(crate) mod measure;
+pub(crate) mod medium;
 pub(crate) mod pairs;
 mod softness;
+pub(crate) mod wires;
 
 use crate::engine_error::EngineError;
 use crate::lane::Lane;
 use crate::linalg::Pattern;
-use crate::model::{JointKind, Model, SensorKind, Shape, Transmission};
+use crate::model::{JointKind, Model};
 use blocks::{Blocks, MAX_BLOCKS};
-use pairs::Pairs;
+use drive::DrivePlan;
+use measure::Measures;
+use medium::{Buoy, Drag};
+use pairs::{Class, Pairs};
 pub(crate) use softness::Soft;
+use wires::{DofFriction, EqualityPlan, TendonPlan};
 
 /// A body.
 #[derive(Debug)]
@@ -31,6 +39,8 @@ pub(crate) struct BodyPlan<L: Lane> {
     pub inertia: [L::S; 3],
     /// Mass over its tree's mass.
     pub share: L::S,
+    /// Number among the mocap bodies.
+    pub mocap: Option<usize>,
 }
 
 /// A joint.
@@ -58,14 +68,6 @@ pub(crate) struct Spring<L: Lane> {
     pub rest: L::S,
 }
 
-/// A motor.
-#[derive(Debug)]
-pub(crate) struct Motor<L: Lane> {
-    pub padded: usize,
-    pub gear: L::S,
-    pub range: Option<[L::S; 2]>,
-}
-
 /// A geom that may collide.
 #[derive(Debug)]
 pub(crate) struct GeomPlan<L: Lane> {
@@ -74,13 +76,13 @@ pub(crate) struct GeomPlan<L: Lane> {
     pub pos: [L::S; 3],
     /// The geom's z axis in the body's frame.
     pub axis: [L::S; 3],
+    /// Its whole frame, if a narrow phase reads it.
+    pub quat: Option<[L::S; 4]>,
 }
 
-/// A joint limit.
+/// Bounds of a position or length.
 #[derive(Debug)]
-pub(crate) struct LimitPlan<L: Lane> {
-    pub qpos: usize,
-    pub padded: usize,
+pub(crate) struct Limit<L: Lane> {
     pub range: [L::S; 2],
     pub margin: L::S,
     /// Both sides can be active at once.
@@ -88,21 +90,23 @@ pub(crate) struct LimitPlan<L: Lane> {
     pub soft: Soft<L>,
 }
 
-/// A touch sensor.
-#[derive(Debug)]
-pub(crate) struct TouchPlan {
-    pub start: usize,
-    pub site: usize,
-    /// Pairs that involve the site's body, and whether it is the second body.
-    pub pairs: Vec<(usize, bool)>,
+impl<L: Lane> Limit<L> {
+    fn new([low, high]: [f64; 2], margin: f64, soft: Soft<L>) -> Self {
+        Limit {
+            range: [L::scalar(low), L::scalar(high)],
+            margin: L::scalar(margin),
+            narrow: high - low <= 2.0 * margin * (1.0 + 1e-6),
+            soft,
+        }
+    }
 }
 
-/// A subtree velocity sensor.
+/// A joint limit.
 #[derive(Debug)]
-pub(crate) struct SubtreePlan<L: Lane> {
-    pub start: usize,
-    /// Bodies of the subtree with their share of its mass.
-    pub bodies: Vec<(usize, L::S)>,
+pub(crate) struct LimitPlan<L: Lane> {
+    pub qpos: usize,
+    pub padded: usize,
+    pub limit: Limit<L>,
 }
 
 /// Solver settings, see [`crate::solver`].
@@ -137,13 +141,26 @@ pub(crate) struct Plan<L: Lane> {
     /// Some dof is damped.
     pub damped: bool,
     pub springs: Vec<Spring<L>>,
-    pub motors: Vec<Motor<L>>,
+    pub drives: Vec<DrivePlan<L>>,
+    /// Bounds of the sum of actuator forces: padded index, low and high.
+    pub force_ranges: Vec<(usize, [L::S; 2])>,
+    /// Padded indices whose gravity compensation counts as actuator force.
+    pub gravcomp_actuated: Vec<usize>,
     pub gravity: [L::S; 3],
+    pub buoys: Vec<Buoy<L>>,
+    pub drags: Vec<Drag<L>>,
+    pub wind: [L::S; 3],
     pub geoms: Vec<GeomPlan<L>>,
     pub pairs: Pairs<L>,
+    /// Of contacts first, then of tendons and equalities.
+    pub classes: Vec<Class<L>>,
+    /// `1 / √impratio`.
+    pub cone: L::S,
     pub limits: Vec<LimitPlan<L>>,
-    pub touch: Vec<TouchPlan>,
-    pub subtrees: Vec<SubtreePlan<L>>,
+    pub friction: Vec<DofFriction<L>>,
+    pub tendons: Vec<TendonPlan<L>>,
+    pub equalities: Vec<EqualityPlan<L>>,
+    pub measures: Measures<L>,
     pub solver: SolverPlan<L>,
 }
 
@@ -162,11 +179,14 @@ impl<L: Lane> Plan<L> {
             (0..blocks.count).map(|b| [0, 1, 2].map(|k| s(f(blocks.dof[3 * b + k])))).collect()
         };
         let constrained = model.opt.constraint;
+        let mut classes = Vec::new();
         let pairs = if constrained && model.opt.contact {
-            Pairs::new(model, &blocks)?
+            Pairs::new(model, &blocks, &mut classes)?
         } else {
-            Pairs { list: Vec::new(), classes: Vec::new() }
+            Pairs { list: Vec::new() }
         };
+        let tendons = wires::tendons(model, &blocks, &mut classes);
+        let equalities = wires::equalities(model, &blocks, &tendons, &mut classes);
         Ok(Plan {
             bodies: bodies(model),
             joints: joints(model, &blocks),
@@ -177,23 +197,23 @@ impl<L: Lane> Plan<L> {
             damping: rows(&|d| d.map_or(0.0, |d| model.dofs[d].damping)),
             damped: model.dofs.iter().any(|d| d.damping > 0.0),
             springs: springs(model, &blocks),
-            motors: model
-                .actuators
-                .iter()
-                .map(|a| Motor {
-                    padded: match a.target {
-                        Transmission::Joint(j) => blocks.padded[model.joints[j].dof],
-                        Transmission::Tendon(_) => 0,
-                    },
-                    gear: s(a.gear * a.gain[0]),
-                    range: a.ctrl_range.map(|r| r.map(s)),
-                })
+            drives: drive::drives(model, &blocks),
+            force_ranges: drive::force_ranges::<L>(model, &blocks),
+            gravcomp_actuated: (model.joints.iter().filter(|j| j.gravcomp_actuated))
+                .map(|j| blocks.padded[j.dof])
                 .collect(),
+            buoys: medium::buoys(model),
+            drags: medium::drags(model),
+            wind: s3(model.opt.wind),
             gravity: s3(model.opt.gravity),
             geoms: geoms(model, &pairs),
+            cone: s(model.opt.impratio.max(1e-15).sqrt().recip()),
+            friction: wires::friction(model, &blocks),
+            tendons,
+            equalities,
+            classes,
             limits: if constrained && model.opt.limit { limits(model, &blocks) } else { Vec::new() },
-            touch: touch(model, &pairs),
-            subtrees: subtrees(model),
+            measures: Measures::new(model, &blocks, &pairs),
             solver: solver(model),
             tree: Pattern::of(&blocks.ancestors),
             pairs,
@@ -226,6 +246,7 @@ fn bodies<L: Lane>(model: &Model) -> Vec<BodyPlan<L>> {
             mass: L::scalar(b.mass),
             inertia: b.inertia.map(L::scalar),
             share: L::scalar(b.mass / total[b.root].max(1e-15)),
+            mocap: b.mocap,
         })
         .collect()
 }
@@ -266,65 +287,39 @@ fn springs<L: Lane>(model: &Model, blocks: &Blocks) -> Vec<Spring<L>> {
 }
 
 fn geoms<L: Lane>(model: &Model, pairs: &Pairs<L>) -> Vec<GeomPlan<L>> {
-    let used = |g: usize| pairs.list.iter().any(|p| p.geoms.contains(&g));
-    let colliding =
-        model.geoms.iter().enumerate().filter(|(id, g)| used(*id) && !matches!(g.shape, Shape::Visual { .. }));
-    colliding
-        .map(|(id, g)| {
-            let [w, x, y, z] = g.quat;
-            let axis = [2.0 * (x * z + w * y), 2.0 * (y * z - w * x), w * w - x * x - y * y + z * z];
-            GeomPlan { id, body: g.body, pos: g.pos.map(L::scalar), axis: axis.map(L::scalar) }
-        })
-        .collect()
+    let mut list = Vec::new();
+    for (id, g) in model.geoms.iter().enumerate() {
+        let mut uses = pairs.list.iter().filter(|p| p.geoms.contains(&id)).peekable();
+        if uses.peek().is_none() {
+            continue;
+        }
+        let whole = uses.any(|p| matches!(p.kind, pairs::Kind::Solid(_)));
+        let [w, x, y, z] = g.quat;
+        let axis = [2.0 * (x * z + w * y), 2.0 * (y * z - w * x), w * w - x * x - y * y + z * z];
+        list.push(GeomPlan {
+            id,
+            body: g.body,
+            pos: g.pos.map(L::scalar),
+            axis: axis.map(L::scalar),
+            quat: whole.then(|| g.quat.map(L::scalar)),
+        });
+    }
+    list
 }
 
 fn limits<L: Lane>(model: &Model, blocks: &Blocks) -> Vec<LimitPlan<L>> {
-    let mut list = Vec::new();
-    for j in &model.joints {
-        let Some([low, high]) = j.range else { continue };
-        list.push(LimitPlan {
+    let limited = model.joints.iter().filter_map(|j| Some((j, j.range?)));
+    limited
+        .map(|(j, range)| LimitPlan {
             qpos: j.qpos,
             padded: blocks.padded[j.dof],
-            range: [L::scalar(low), L::scalar(high)],
-            margin: L::scalar(j.margin),
-            narrow: high - low <= 2.0 * j.margin * (1.0 + 1e-6),
-            soft: Soft::new(&j.limit, model.opt.timestep, model.dofs[j.dof].invweight0, 1.0),
-        });
-    }
-    list
-}
-
-fn touch<L: Lane>(model: &Model, pairs: &Pairs<L>) -> Vec<TouchPlan> {
-    let mut list = Vec::new();
-    for s in &model.sensors {
-        let SensorKind::Touch(site) = s.kind else { continue };
-        let body = model.sites[site].body;
-        let touching = pairs.list.iter().filter_map(|p| {
-            let bodies = p.geoms.map(|g| model.geoms[g].body);
-            bodies.contains(&body).then_some((p.id, bodies[1] == body))
-        });
-        list.push(TouchPlan { start: s.start, site, pairs: touching.collect() });
-    }
-    list
-}
-
-fn subtrees<L: Lane>(model: &Model) -> Vec<SubtreePlan<L>> {
-    let mut list = Vec::new();
-    for s in &model.sensors {
-        let SensorKind::SubtreeLinVel(body) = s.kind else { continue };
-        let mut inside = vec![false; model.bodies.len()];
-        inside[body] = true;
-        for b in body + 1..model.bodies.len() {
-            inside[b] = inside[model.bodies[b].parent];
-        }
-        let mass = model.bodies[body].subtree_mass.max(1e-15);
-        let bodies = (0..inside.len()).filter(|&b| inside[b] && model.bodies[b].mass != 0.0);
-        list.push(SubtreePlan {
-            start: s.start,
-            bodies: bodies.map(|b| (b, L::scalar(model.bodies[b].mass / mass))).collect(),
-        });
-    }
-    list
+            limit: Limit::new(
+                range,
+                j.margin,
+                Soft::new(&j.limit, model.opt.timestep, model.dofs[j.dof].invweight0, 1.0),
+            ),
+        })
+        .collect()
 }
 
 /// f32 cannot reach tolerances below 1e-6; its line search stops at a thousandth of the initial slope.

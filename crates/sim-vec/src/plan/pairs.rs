@@ -8,10 +8,11 @@ use super::Soft;
 use super::blocks::{Blocks, path};
 use crate::engine_error::EngineError;
 use crate::lane::Lane;
-use crate::model::{Model, Pair, Shape};
+use crate::model::{Cone, Model, Pair, Shape};
+use crate::solid::{MOST, Solid};
 
 /// Which narrow phase to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// Plane and sphere.
     PlaneSphere,
@@ -23,6 +24,8 @@ pub(crate) enum Kind {
     SphereCapsule,
     /// Two capsules; two contacts where they are parallel.
     CapsuleCapsule,
+    /// Other shapes, one lane at a time.
+    Solid([Solid; 2]),
 }
 
 impl Kind {
@@ -30,6 +33,7 @@ impl Kind {
     pub fn contacts(self) -> usize {
         match self {
             Kind::PlaneCapsule | Kind::CapsuleCapsule => 2,
+            Kind::Solid(_) => MOST,
             _ => 1,
         }
     }
@@ -54,8 +58,8 @@ pub(crate) struct PairPlan<L: Lane> {
     /// Contacts push below this distance: margin − gap.
     pub include: L::S,
     pub soft: Soft<L>,
-    /// Sliding friction, at least 1e-5.
-    pub mu: L::S,
+    /// Friction in the order of a contact's rows, at least 1e-5.
+    pub mu: [L::S; 5],
     /// Depths of the two bodies.
     pub depth: [L::S; 2],
 }
@@ -73,8 +77,12 @@ pub(crate) struct ClassBlock<L: Lane> {
 /// Pairs whose contacts share rows.
 #[derive(Debug)]
 pub(crate) struct Class<L: Lane> {
-    /// 1 or 3.
+    /// 1, 3, 4 or 6: rows of its Jacobian.
     pub condim: usize,
+    /// Rows of a contact: 1, the edges of a pyramid, or the dimensions of an elliptic cone.
+    pub rows: usize,
+    /// Contacts are elliptic cones.
+    pub elliptic: bool,
     /// One body is static, so that the blocks lie on one path and H gets no fill from it.
     pub fixed: bool,
     pub blocks: Vec<ClassBlock<L>>,
@@ -86,14 +94,13 @@ pub(crate) struct Class<L: Lane> {
 #[derive(Debug)]
 pub(crate) struct Pairs<L: Lane> {
     pub list: Vec<PairPlan<L>>,
-    pub classes: Vec<Class<L>>,
 }
 
 impl<L: Lane> Pairs<L> {
-    /// Sorts `model`'s pairs; those that no dof affects are dropped, as MuJoCo does.
-    pub fn new(model: &Model, blocks: &Blocks) -> Result<Self, EngineError> {
+    /// Sorts `model`'s pairs, frictionless ones first, and appends their classes; pairs that no dof affects are dropped,
+    /// as MuJoCo does.
+    pub fn new(model: &Model, blocks: &Blocks, classes: &mut Vec<Class<L>>) -> Result<Self, EngineError> {
         let mut list = Vec::new();
-        let mut classes = Vec::new();
         let mut keys: Vec<(Option<usize>, Option<usize>, usize)> = Vec::new();
         for (id, pair) in model.pairs.iter().enumerate() {
             let body = pair.geoms.map(|g| model.geoms[g].body);
@@ -112,15 +119,15 @@ impl<L: Lane> Pairs<L> {
             classes[class].slots += kind.contacts();
             list.push(plan(model, id, kind, class, [paths[0].len(), paths[1].len()]));
         }
-        list.sort_by_key(|p| p.class);
-        Ok(Pairs { list, classes })
+        list.sort_by_key(|p: &PairPlan<L>| (classes[p.class].condim > 1, p.class));
+        Ok(Pairs { list })
     }
 }
 
 fn kind(model: &Model, pair: &Pair) -> Result<Kind, EngineError> {
     let name = |g: usize| model.geoms[g].name.clone();
     let [first, second] = pair.geoms;
-    if pair.condim != 1 && pair.condim != 3 {
+    if ![1, 3, 4, 6].contains(&pair.condim) {
         return Err(EngineError::Condim { first: name(first), second: name(second), condim: pair.condim });
     }
     match (model.geoms[first].shape, model.geoms[second].shape) {
@@ -129,8 +136,23 @@ fn kind(model: &Model, pair: &Pair) -> Result<Kind, EngineError> {
         (Shape::Sphere { .. }, Shape::Sphere { .. }) => Ok(Kind::SphereSphere),
         (Shape::Sphere { .. }, Shape::Capsule { .. }) => Ok(Kind::SphereCapsule),
         (Shape::Capsule { .. }, Shape::Capsule { .. }) => Ok(Kind::CapsuleCapsule),
-        _ => Err(EngineError::Shapes { first: name(first), second: name(second) }),
+        (a, b) => match (solid(a), solid(b)) {
+            (Some(a), Some(b)) if !matches!(b, Solid::Plane) => Ok(Kind::Solid([a, b])),
+            _ => Err(EngineError::Shapes { first: name(first), second: name(second) }),
+        },
     }
+}
+
+fn solid(shape: Shape) -> Option<Solid> {
+    Some(match shape {
+        Shape::Plane => Solid::Plane,
+        Shape::Sphere { radius } => Solid::Sphere { radius },
+        Shape::Capsule { radius, half } => Solid::Capsule { radius, half },
+        Shape::Ellipsoid { size } => Solid::Ellipsoid { size },
+        Shape::Cylinder { radius, half } => Solid::Cylinder { radius, half },
+        Shape::Box { size } => Solid::Box { size },
+        Shape::Visual { .. } => return None,
+    })
 }
 
 fn plan<L: Lane>(model: &Model, id: usize, kind: Kind, class: usize, depth: [usize; 2]) -> PairPlan<L> {
@@ -141,11 +163,16 @@ fn plan<L: Lane>(model: &Model, id: usize, kind: Kind, class: usize, depth: [usi
         _ => [0.0, 0.0],
     });
     let translational: f64 = pair.geoms.iter().map(|&g| model.bodies[model.geoms[g].body].invweight0[0]).sum();
-    let mu = pair.friction[0].max(1e-5);
-    let (diagonal, r_scale) =
-        if pair.condim == 1 { (translational, 1.0) } else { (translational * (1.0 + mu * mu), 2.0 * mu * mu) };
+    let mu = pair.friction.map(|f| f.max(1e-5));
+    let cone = model.opt.cone == Cone::Elliptic;
+    let (diagonal, r_scale) = match pair.condim {
+        1 => (translational, 1.0),
+        _ if cone => (translational, 1.0),
+        _ => (translational * (1.0 + mu[0] * mu[0]), 2.0 * mu[0] * mu[0] / model.opt.impratio.max(1e-15)),
+    };
     // a hair more than the bounding spheres, so that rounding never rejects a touching pair
-    let reach = (size[0][0] + size[0][1] + size[1][0] + size[1][1] + pair.margin) * (1.0 + 1e-6);
+    let bounds: f64 = pair.geoms.iter().map(|&g| model.geoms[g].rbound).sum();
+    let reach = (bounds + pair.margin) * (1.0 + 1e-6);
     PairPlan {
         id,
         kind,
@@ -157,7 +184,7 @@ fn plan<L: Lane>(model: &Model, id: usize, kind: Kind, class: usize, depth: [usi
         margin: L::scalar(pair.margin),
         include: L::scalar(pair.margin - pair.gap),
         soft: Soft::new(&pair.softness, model.opt.timestep, diagonal, r_scale),
-        mu: L::scalar(mu),
+        mu: mu.map(L::scalar),
         depth: depth.map(|d| L::scalar(d as f64)),
     }
 }
@@ -186,9 +213,10 @@ fn class<L: Lane>(model: &Model, blocks: &Blocks, segment: [Option<usize>; 2], c
             used |= at[0].is_some() != at[1].is_some() || own;
         }
         if used {
-            let root = blocks.dof[3 * block].map_or(0, |d| model.bodies[model.dofs[d].body].root);
-            list.push(ClassBlock { block: block as u16, root: root as u16, place });
+            list.push(ClassBlock { block: block as u16, root: blocks.root[block] as u16, place });
         }
     }
-    Class { condim, fixed: segment.contains(&None), blocks: list, slots: 0 }
+    let elliptic = model.opt.cone == Cone::Elliptic && condim > 1;
+    let rows = if condim == 1 || elliptic { condim } else { 2 * (condim - 1) };
+    Class { condim, rows, elliptic, fixed: segment.contains(&None), blocks: list, slots: 0 }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Soft<L: Lane> {
     /// `A · scale`, and `1/(1e-15 · scale)`.
     weight: L::S,
     cap: L::S,
+    /// Weight `D` of a row without violation.
+    pub rest: L::S,
 }
 
 impl<L: Lane> Soft<L> {
@@ -67,9 +69,10 @@ impl<L: Lane> Soft<L> {
             2.0 => Curve::Square,
             p => Curve::Power(p),
         };
+        let low = if flat { 0.5 * (d0 + dmax) } else { d0 };
         Soft {
             curve,
-            low: L::scalar(if flat { 0.5 * (d0 + dmax) } else { d0 }),
+            low: L::scalar(low),
             rise: L::scalar(dmax - d0),
             inv_width: L::scalar(1.0 / width.max(MIN)),
             mid: L::scalar(mid),
@@ -78,6 +81,7 @@ impl<L: Lane> Soft<L> {
             b: L::scalar(b),
             weight: L::scalar(diagonal * scale),
             cap: L::scalar(1.0 / (MIN * scale)),
+            rest: L::scalar((low / ((1.0 - low) * diagonal * scale)).min(1.0 / (MIN * scale))),
         }
     }
 

@@ -1,21 +1,26 @@
 //! Convex solids without a closed form: one contact at the nearest or the deepest points.
 use super::epa;
 use super::gjk::{self, Nearest, TOLERANCE};
-use super::support::{Hull, Two};
+use super::manifold::{Site, features};
+use super::support::{Hull, Two, Vertex};
 use super::vec3::*;
 use super::{List, Pose, Solid, Touch};
 
 /// Contacts of two convex solids.
 pub(super) fn convex(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64, out: &mut List) {
-    let Some(first) = single(a, b, margin) else { return };
+    let Some((first, corners)) = single(a, b, margin) else { return };
     out.push(first);
+    let [ca, cb] = [corners.map(|v| v.a), corners.map(|v| v.b)];
+    let a = Site { solid: a.0, pose: a.1, corners: ca };
+    let b = Site { solid: b.0, pose: b.1, corners: cb };
+    features(a, b, first.normal, margin, out);
 }
 
 /// The contact at the nearest or the deepest points of two solids, each thickened by half the margin.
 ///
 /// First without the margin, and spheres and capsules as points and segments: where these cores are apart, their
 /// distance needs no polytope.
-fn single(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64) -> Option<Touch> {
+fn single(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64) -> Option<(Touch, [Vertex; 3])> {
     let core = |(s, p): (&Solid, &Pose)| {
         let (thin, radius) = match *s {
             Solid::Sphere { radius } | Solid::Capsule { radius, .. } => (true, radius),
@@ -29,7 +34,9 @@ fn single(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64) -> Option<Touch> 
         if near.dist > TOLERANCE {
             let [x, y] = near.on;
             let n = unit(sub(y, x)).0;
-            return contact(near.dist - (ra + rb), [along(x, n, ra), along(y, n, -rb)], margin);
+            let t = contact(near.dist - (ra + rb), [along(x, n, ra), along(y, n, -rb)], margin)?;
+            let corners = std::array::from_fn(|k| near.simplex[k.min(near.count - 1)]);
+            return Some((t, corners));
         }
     }
     let full = |(s, p): (&Solid, &Pose)| Hull { core: *s, thin: false, pose: *p, layer: 0.5 * margin };
@@ -38,8 +45,8 @@ fn single(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64) -> Option<Touch> 
     if near.dist > TOLERANCE || near.count < 2 || near.apart {
         return None;
     }
-    let (depth, on) = epa::depth(&two, &near)?;
-    contact(depth, on, margin)
+    let (depth, on, t) = epa::depth(&two, &near)?;
+    Some((contact(depth, on, margin)?, t))
 }
 
 /// A contact of two thickened solids that overlap by `-dist`.

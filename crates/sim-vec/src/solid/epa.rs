@@ -63,7 +63,7 @@ struct Polytope {
 }
 
 /// Depth, negative, and the deepest point in each set; none where no polytope around the origin can be made.
-pub(super) fn depth(two: &Two, near: &Nearest) -> Option<(f64, [Vec3; 2])> {
+pub(super) fn depth(two: &Two, near: &Nearest) -> Option<(f64, [Vec3; 2], [Vertex; 3])> {
     let none = Facet { corners: [0; 3], beyond: [0; 3], foot: [0.0; 3], dist2: 0.0, place: Place::Gone };
     let mut p = Polytope {
         corners: [Vertex::default(); CORNERS],
@@ -89,7 +89,7 @@ pub(super) fn depth(two: &Two, near: &Nearest) -> Option<(f64, [Vec3; 2])> {
     let f = p.grow(two)?;
     let t = f.corners.map(|c| p.corners[c]);
     let w = coordinates(t.map(|v| v.d), f.foot);
-    Some((-f.dist2.sqrt(), [mix(w, t.map(|v| v.a)), mix(w, t.map(|v| v.b))]))
+    Some((-f.dist2.sqrt(), [mix(w, t.map(|v| v.a)), mix(w, t.map(|v| v.b))], t))
 }
 
 impl Polytope {

@@ -9,6 +9,7 @@ mod boxes;
 mod convex;
 mod epa;
 mod gjk;
+mod manifold;
 mod plane;
 mod round;
 mod simplex;

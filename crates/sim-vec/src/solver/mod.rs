@@ -1,10 +1,12 @@
 //! Newton's method for the constrained acceleration.
 //!
-//! MuJoCo's primal problem over accelerations `a`, convex and piecewise quadratic:
+//! MuJoCo's primal problem over accelerations `a`, convex and, without elliptic cones, piecewise quadratic:
 //!
 //! ```text
-//! min ½ (a − a_s)ᵀ M (a − a_s) + Σ ½ D_i min(0, J_i a − a_ref,i)²
+//! min ½ (a − a_s)ᵀ M (a − a_s) + Σ s_i(J_i a − a_ref,i),   s_i = ½ D_i min(0, x)² for limits and contacts
 //! ```
+//!
+//! The other costs: [`rows`] has equalities and dry friction, [`cone`] elliptic contacts.
 //!
 //! Start: the cheaper of the last acceleration and `a_s`. Each iteration factors `H = M + Jᵀ D J` over active rows,
 //! then searches the line exactly. All lanes iterate together; a lane that is done is frozen, so that what it
@@ -14,6 +16,7 @@
 //! * its gradient, or the decrease a Newton step promises or delivered, is below the tolerance;
 //! * a full Newton step left its active set unchanged: the exact minimum of the quadratic it is on;
 //! * it has become NaN.
+mod cone;
 mod hessian;
 mod rows;
 mod search;
@@ -35,18 +38,18 @@ impl<L: Lane> Kernel for Solve<'_, L> {
     #[inline(always)]
     fn run(self) {
         let (plan, x) = (self.plan, self.x);
-        if x.rows.limits.is_empty() && x.rows.contacts.is_empty() {
+        if x.rows.d.is_empty() {
             x.smooth.qacc.copy_from_slice(&x.smooth.qacc_smooth);
             x.smooth.total.copy_from_slice(&x.smooth.force);
-            x.newton.iterations = 0;
+            (x.newton.iterations, x.newton.taken) = (0, L::zero());
             return;
         }
         let mut done = start(plan, x);
         hessian::pattern(plan, &x.rows, &mut x.newton.pattern);
         let settings = &plan.solver;
-        let mut iteration = 0;
+        let (mut iteration, mut taken) = (0, L::zero());
         loop {
-            rows::force(plan, &x.rows, &mut x.newton.force);
+            rows::force(plan, &mut x.rows, &mut x.newton.force);
             let g2 = gradient(x);
             // the negation also catches NaN
             done = done | !L::up(settings.gradient2).le(g2);
@@ -64,10 +67,11 @@ impl<L: Lane> Kernel for Solve<'_, L> {
             }
             let (alpha, full) = search::line(plan, x, done, slope);
             let changed = search::advance(plan, x, alpha, full);
+            taken += L::sel(done, L::zero(), L::one());
             done = done | !changed | (-(slope * alpha)).lt(L::up(settings.decrement));
             iteration += 1;
         }
-        x.newton.iterations = iteration;
+        (x.newton.iterations, x.newton.taken) = (iteration, taken);
     }
 }
 

@@ -3,7 +3,7 @@ use super::{dot, rows};
 use crate::lane::{Lane, Mask};
 use crate::linalg;
 use crate::plan::Plan;
-use crate::state::Scratch;
+use crate::state::{Rows, Scratch};
 
 /// Step lengths along `search` that zero the derivative of the cost, and the lanes in which the full step 1 did.
 ///
@@ -35,21 +35,7 @@ pub(super) fn line<L: Lane>(plan: &Plan<L>, x: &mut Scratch<L>, done: L::M, slop
     let mut full = L::M::none();
     for k in 0..settings.ls_iterations {
         let (mut d1, mut d2) = (alpha.fma(q2, q1), q2);
-        for r in &x.rows.limits {
-            let at = alpha.fma(r.jv, r.ja);
-            let w = L::sel(at.lt(z), r.d * r.jv, z);
-            d1 = w.fma(at, d1);
-            d2 = w.fma(r.jv, d2);
-        }
-        for c in &x.rows.contacts {
-            let edges = if plan.pairs.classes[c.class].condim == 1 { 1 } else { 4 };
-            for e in 0..edges {
-                let at = alpha.fma(c.jv[e], c.ja[e]);
-                let w = L::sel(at.lt(z), c.d * c.jv[e], z);
-                d1 = w.fma(at, d1);
-                d2 = w.fma(c.jv[e], d2);
-            }
-        }
+        slopes(&x.rows, alpha, &mut d1, &mut d2);
         settled = settled | d1.abs().le(enough);
         if k == 0 {
             full = settled;
@@ -81,21 +67,64 @@ pub(super) fn advance<L: Lane>(plan: &Plan<L>, x: &mut Scratch<L>, alpha: L, ful
         }
     }
     let mut changed = !full;
-    for r in &mut x.rows.limits {
-        let to = alpha.fma(r.jv, r.ja);
-        let (a, b) = (r.ja.lt(z), to.lt(z));
-        changed = changed | (z.lt(r.d) & (a | b) & !(a & b));
-        r.ja = to;
-    }
-    for c in &mut x.rows.contacts {
-        let live = z.lt(c.d);
-        let edges = if plan.pairs.classes[c.class].condim == 1 { 1 } else { 4 };
-        for e in 0..edges {
-            let to = alpha.fma(c.jv[e], c.ja[e]);
-            let (a, b) = (c.ja[e].lt(z), to.lt(z));
-            changed = changed | (live & (a | b) & !(a & b));
-            c.ja[e] = to;
+    let Rows { d, ja, jv, loss, ends, cones, multis, .. } = &mut x.rows;
+    let [equality, friction, one_sided] = *ends;
+    for c in &*cones {
+        let m = &multis[c.multi];
+        let dim = plan.classes[m.class].condim;
+        let mut to = [z; 6];
+        for e in 0..dim {
+            to[e] = alpha.fma(jv[m.row + e], ja[m.row + e]);
         }
+        changed = changed | super::cone::changed(c.mu, d[m.row], &ja[m.row..m.row + dim], &to[..dim]);
+    }
+    let n = d.len();
+    let (d, ja, jv) = (&d[..n], &mut ja[..n], &jv[..n]);
+    for i in 0..n {
+        let to = alpha.fma(jv[i], ja[i]);
+        if i >= friction && i < one_sided {
+            let (a, b) = (ja[i].lt(z), to.lt(z));
+            changed = changed | (z.lt(d[i]) & (a | b) & !(a & b));
+        } else if i >= equality && i < friction {
+            let bound = loss[i - equality] / d[i];
+            changed = changed | z.lt((sliding(ja[i], bound) - sliding(to, bound)).abs());
+        }
+        ja[i] = to;
     }
     changed
+}
+
+/// −1, 0 or 1: beyond the bounds of dry friction's quadratic part, or within.
+#[inline(always)]
+fn sliding<L: Lane>(x: L, bound: L) -> L {
+    L::sel(bound.lt(x), L::one(), L::sel(x.lt(-bound), -L::one(), L::zero()))
+}
+
+/// Adds the rows' first and second derivatives by the step length at `alpha`.
+#[inline(always)]
+fn slopes<L: Lane>(rows: &Rows<L>, alpha: L, d1: &mut L, d2: &mut L) {
+    let z = L::zero();
+    let [equality, friction, one_sided] = rows.ends;
+    let n = one_sided;
+    let (d, ja, jv) = (&rows.d[..n], &rows.ja[..n], &rows.jv[..n]);
+    for i in 0..equality {
+        let w = d[i] * jv[i];
+        *d1 = w.fma(alpha.fma(jv[i], ja[i]), *d1);
+        *d2 = w.fma(jv[i], *d2);
+    }
+    for i in equality..friction {
+        let loss = rows.loss[i - equality];
+        let pull = d[i] * alpha.fma(jv[i], ja[i]);
+        *d1 = (-loss).max(loss.min(pull)).fma(jv[i], *d1);
+        *d2 = L::sel(pull.abs().lt(loss), d[i] * jv[i], z).fma(jv[i], *d2);
+    }
+    for i in friction..one_sided {
+        let at = alpha.fma(jv[i], ja[i]);
+        let w = L::sel(at.lt(z), d[i] * jv[i], z);
+        *d1 = w.fma(at, *d1);
+        *d2 = w.fma(jv[i], *d2);
+    }
+    if !rows.cones.is_empty() {
+        super::cone::slope(rows, alpha, d1, d2);
+    }
 }
