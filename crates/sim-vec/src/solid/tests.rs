@@ -52,7 +52,7 @@ fn second_row(t: &Touch) -> Vec3 {
 struct Tally {
     cases: usize,
     contacts: usize,
-    /// Cases of [`TIES`], left out of `worst`.
+    /// Cases of [`TIES`], whose positions are left out of `worst`.
     ties: usize,
     worst: f64,
     wrong: Vec<String>,
@@ -74,17 +74,15 @@ fn compare(name: &str) -> Tally {
             tally.wrong.push(format!("case {index}: {n} contacts instead of {}", want.len()));
             continue;
         }
+        let tie = TIES.iter().any(|(n, list)| *n == name && list.contains(&index));
+        tally.ties += usize::from(tie);
         let mut worst: f64 = 0.0;
         for (t, w) in out[..n].iter().zip(want) {
             let row = second_row(t);
             let got = [&[t.dist][..], &t.pos, &t.normal, &row].concat();
-            for (x, y) in got.iter().zip(numbers(w)) {
+            for (_, (x, y)) in got.iter().zip(numbers(w)).enumerate().filter(|(k, _)| !tie || !(1..4).contains(k)) {
                 worst = worst.max(if (x - y).is_nan() { f64::INFINITY } else { (x - y).abs() });
             }
-        }
-        if TIES.iter().any(|(n, list)| *n == name && list.contains(&index)) {
-            tally.ties += 1;
-            continue;
         }
         if worst > 1e-12 {
             tally.wrong.push(format!("case {index}: {worst:.1e}"));
@@ -95,7 +93,7 @@ fn compare(name: &str) -> Tally {
 }
 
 /// Where corners are equally far or quadrilaterals equally large, rounding decides which contacts are kept and in which
-/// order; in these cases it decides otherwise than in MuJoCo, so that only the count is compared.
+/// order; in these cases it decides otherwise than in MuJoCo, so that only the positions are not compared.
 const TIES: [(&str, &[usize]); 3] =
     [("capsule-cylinder", &[4]), ("cylinder-cylinder", &[21]), ("cylinder-box", &[4, 21])];
 
