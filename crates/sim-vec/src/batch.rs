@@ -64,6 +64,8 @@ struct Block<L> {
     state: State<L>,
     /// One per lane in use.
     records: Vec<Record>,
+    /// `[lanes in use, G]` what their episodes are about.
+    goals: Vec<f64>,
     /// Lanes whose episode ended in the current step, as bits.
     ended: u32,
     /// Lanes that turned non-finite in the current step.
@@ -90,6 +92,7 @@ struct Shared<L: Lane> {
     /// `[A]` middle and half width of each control's range.
     range: Vec<[f64; 2]>,
     obs_dim: usize,
+    goal_dim: usize,
     substeps: usize,
     steps: u32,
     stagger: bool,
@@ -115,7 +118,7 @@ impl<L: Lane> Batch<L> {
     pub fn new(task: Arc<dyn Task>, options: BatchOptions) -> Result<Self, SimError> {
         let BatchOptions { lanes, stagger, substeps, episode_steps } = options;
         let model = task.model().clone();
-        let (obs_dim, act_dim) = (task.obs_dim(), model.nu());
+        let (obs_dim, act_dim, goal_dim) = (task.obs_dim(), model.nu(), task.goal_dim());
         let counts = [
             (lanes, "lanes"),
             (obs_dim, "observations"),
@@ -133,10 +136,16 @@ impl<L: Lane> Batch<L> {
         });
         let blocks = (0..lanes.div_ceil(L::W)).map(|b| {
             let used = L::W.min(lanes - b * L::W);
-            Block { state: engine.state(), records: vec![Record::default(); used], ended: 0, bad: 0 }
+            Block {
+                state: engine.state(),
+                records: vec![Record::default(); used],
+                goals: vec![0.0; used * goal_dim],
+                ended: 0,
+                bad: 0,
+            }
         });
         let blocks: Vec<_> = blocks.collect();
-        let fresh = (0..blocks.len()).map(|_| Fresh::new(engine.state(), obs_dim)).collect();
+        let fresh = (0..blocks.len()).map(|_| Fresh::new(engine.state(), obs_dim, goal_dim)).collect();
         let mut batch = Batch {
             lanes,
             blocks,
@@ -148,6 +157,7 @@ impl<L: Lane> Batch<L> {
             shared: Shared {
                 range: range.collect(),
                 obs_dim,
+                goal_dim,
                 substeps,
                 steps: episode_steps.min(u32::MAX as usize) as u32,
                 stagger,
@@ -165,7 +175,7 @@ impl<L: Lane> Batch<L> {
         while self.workers.len() < rayon::current_num_threads() {
             self.workers.push(Mutex::new(Worker {
                 scratch: engine.scratch(),
-                view: View::new(task.model()),
+                view: View::of(&**task),
                 obs: vec![0.0; *obs_dim],
                 trial: engine.state(),
                 qpos: vec![0.0; task.model().nq],
@@ -178,7 +188,7 @@ impl<L: Lane> Batch<L> {
     /// Starts an episode in every lane of the queue and writes its first observation. `obs`: `[N, O]`.
     fn start(&mut self, obs: &mut [f32]) {
         let Batch { shared, blocks, fresh, workers, queue, held, .. } = self;
-        let o = shared.obs_dim;
+        let (o, g) = (shared.obs_dim, shared.goal_dim);
         for (group, lanes) in fresh.iter_mut().zip(queue.chunks(L::W)) {
             group.take(lanes.iter().map(|&n| blocks[n as usize / L::W].records[n as usize % L::W]));
         }
@@ -186,7 +196,9 @@ impl<L: Lane> Batch<L> {
         fresh[..groups].par_iter_mut().for_each(|group| group.draw(shared, &mut worker(workers)));
         for (i, &n) in queue.iter().enumerate() {
             let (n, group, from) = (n as usize, &fresh[i / L::W], i % L::W);
-            copy_lane(&group.state, from, &mut blocks[n / L::W].state, n % L::W);
+            let (block, lane) = (&mut blocks[n / L::W], n % L::W);
+            copy_lane(&group.state, from, &mut block.state, lane);
+            block.goals[lane * g..(lane + 1) * g].copy_from_slice(&group.goals[from * g..(from + 1) * g]);
             let row = &group.obs[from * o..(from + 1) * o];
             obs[n * o..(n + 1) * o].copy_from_slice(row);
             held[n * o..(n + 1) * o].copy_from_slice(row);
@@ -219,7 +231,7 @@ impl<L: Lane> Shared<L> {
 
     /// One control step of a block, up to but without the start of new episodes.
     fn advance(&self, block: &mut Block<L>, worker: &mut Worker<L>, rows: Rows<'_>) {
-        let (o, acts) = (self.obs_dim, self.range.len());
+        let (o, g, acts) = (self.obs_dim, self.goal_dim, self.range.len());
         for (lane, action) in rows.action.chunks_exact(acts).enumerate() {
             for (k, (&a, &[middle, half])) in action.iter().zip(&self.range).enumerate() {
                 let a = if a.is_finite() { a.clamp(-1.0, 1.0) as f64 } else { 0.0 };
@@ -233,6 +245,7 @@ impl<L: Lane> Shared<L> {
             let row = lane * o..(lane + 1) * o;
             let (last, held) = (&mut rows.last_obs[row.clone()], &mut rows.held[row.clone()]);
             self.engine.view(&block.state, &worker.scratch, lane, &mut worker.view);
+            worker.view.goal.copy_from_slice(&block.goals[lane * g..(lane + 1) * g]);
             let clock = &mut block.records[lane].clock;
             *clock += 1;
             (rows.reward[lane], rows.status[lane]) = match self.judge(worker, last) {

@@ -23,9 +23,11 @@ pub enum Field {
     Mocap,
     /// `[nv]` acceleration the solver starts from.
     Warm,
+    /// `[goal_dim]` what the episode is about, as [`crate::tasks::Task::start`] drew it.
+    Goal,
 }
 
-/// One environment. Continuing from it repeats the original bit for bit at the same precision and lane width.
+/// One environment's mechanism. Continuing from it repeats the original bit for bit at the same precision and lane width.
 ///
 /// An environment in f32 gives numbers that f32 holds exactly; one that is set rounds what it is given.
 #[derive(Clone, Debug, PartialEq)]

@@ -318,3 +318,6 @@ impl<L: Lane> Run<'_, L> {
 fn sound<L: Lane>(s: &State<L>, lane: usize) -> bool {
     [&s.qpos, &s.qvel, &s.act].into_iter().flatten().all(|v| v.get(lane).abs() < MAX_VALUE)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What a task sees of one environment: plain f64, one lane.
 
 use crate::model::{Id, Model};
+use crate::tasks::Task;
 
 /// One lane's state after forward kinematics, gathered from the engine. Tasks read it to observe and to reward.
 #[derive(Clone, Debug)]
@@ -20,10 +21,12 @@ pub struct View {
     /// `[nsensordata]` sensor values; a sensor's begin at [`crate::model::Sensor::start`]. Those that need forces
     /// (touch, accelerometer, force, torque) are of the last forward evaluation, as MuJoCo's are.
     pub sensor: Vec<f64>,
+    /// `[goal_dim]` the goal that [`crate::tasks::Task::start`] drew for this episode.
+    pub goal: Vec<f64>,
 }
 
 impl View {
-    /// Buffers of the right sizes, filled with zeros.
+    /// Buffers of the right sizes for a model, filled with zeros; no goal.
     pub fn new(model: &Model) -> Self {
         View {
             qpos: vec![0.0; model.nq],
@@ -33,7 +36,13 @@ impl View {
             xmat: vec![[0.0; 9]; model.bodies.len()],
             xipos: vec![[0.0; 3]; model.bodies.len()],
             sensor: vec![0.0; model.nsensordata()],
+            goal: Vec::new(),
         }
+    }
+
+    /// Buffers of the right sizes for a task, filled with zeros.
+    pub fn of(task: &dyn Task) -> Self {
+        View { goal: vec![0.0; task.goal_dim()], ..View::new(task.model()) }
     }
 
     /// Global position of a point fixed to a body.

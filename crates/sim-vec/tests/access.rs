@@ -135,15 +135,40 @@ fn a_task_of_closures_is_started_observed_rewarded_and_ended_by_them() {
 }
 
 #[test]
+fn goals_are_drawn_seen_read_and_written() {
+    let task = arm()
+        .goal(2, |rng, goal| goal.fill_with(|| rng.uniform(1.0, 2.0)))
+        .observe(2, |view, obs| obs.copy_from_slice(&view.goal))
+        .reward(|view| view.goal[0]);
+    let mut env = SimVec::builder_of(Arc::new(task)).lanes(17).episode_steps(2).build().unwrap();
+    let mut now = reset(&mut env);
+    let mut goals = vec![0.0; 34];
+    env.read(Field::Goal, &mut goals).unwrap();
+    let seen = |goals: &[f64]| goals.iter().map(|&x| x as f32).collect::<Vec<_>>();
+    assert!(goals.iter().all(|g| (1.0..2.0).contains(g)) && goals[0] != goals[2]);
+    assert_eq!(now.obs, seen(&goals));
+    goals.iter_mut().for_each(|g| *g += 1.0);
+    env.write(Field::Goal, &goals).unwrap();
+    env.observe(&mut now.obs).unwrap();
+    assert_eq!(now.obs, seen(&goals));
+    env.step(&[0.0; 34], now.out());
+    assert!(now.reward.iter().zip(goals.chunks(2)).all(|(r, g)| *r == g[0] as f32));
+    env.step(&[0.0; 34], now.out());
+    assert_eq!(now.last_obs, seen(&goals));
+    assert!(now.obs.iter().all(|g| (1.0..2.0).contains(g)), "the next episode is about something else");
+}
+
+#[test]
 fn without_closures_a_task_observes_its_state_and_starts_at_its_keyframe() {
     let mut env = SimVec::builder_of(Arc::new(arm())).lanes(2).build().unwrap();
     assert_eq!(reset(&mut env).obs, [0.0; 8]);
     let mut env = SimVec::builder_of(Arc::new(arm().keyframe("raised").unwrap())).lanes(2).build().unwrap();
     assert_eq!(reset(&mut env).obs, [1.5, -0.5, 0.0, 0.25, 1.5, -0.5, 0.0, 0.25]);
     let noisy = arm().keyframe("raised").unwrap().start(|_, qpos, _| qpos[0] += 0.5);
+    let noisy: &dyn Task = &noisy;
     assert_eq!((noisy.obs_dim(), noisy.substeps(), noisy.episode_steps()), (4, 1, 1000));
     let (mut qpos, mut qvel) = ([0.0; 2], [0.0; 2]);
-    noisy.start(&mut Rng::episode(0, 0), &mut qpos, &mut qvel);
+    noisy.start(&mut Rng::episode(0, 0), &mut qpos, &mut qvel, &mut []);
     assert_eq!((qpos, qvel), ([2.0, -0.5], [0.0, 0.25]));
 }
 

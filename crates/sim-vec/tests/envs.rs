@@ -211,7 +211,7 @@ impl Task for Fragile {
     fn obs_dim(&self) -> usize {
         2
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _: &mut [f64], _: &mut [f64]) {
         qpos[0] = rng.uniform(-1.0, 1.0);
     }
     fn observe(&self, view: &View, obs: &mut [f64]) {

@@ -29,8 +29,12 @@ impl<L: Lane> Lanes for Batch<L> {
     }
 
     fn read(&self, field: Field, out: &mut [f64]) -> Result<(), SimError> {
-        let dim = part(&self.blocks[0].state, field).len();
+        let dim = self.dim(field);
         self.fits(name(field), self.lanes * dim, out.len())?;
+        if field == Field::Goal {
+            self.blocks.iter().zip(out.chunks_mut(L::W * dim.max(1))).for_each(|(b, to)| to.copy_from_slice(&b.goals));
+            return Ok(());
+        }
         for lane in 0..if dim == 0 { 0 } else { self.lanes } {
             let from = part(&self.blocks[lane / L::W].state, field);
             let row = &mut out[lane * dim..(lane + 1) * dim];
@@ -40,8 +44,13 @@ impl<L: Lane> Lanes for Batch<L> {
     }
 
     fn write(&mut self, field: Field, values: &[f64]) -> Result<(), SimError> {
-        let dim = part(&self.blocks[0].state, field).len();
+        let dim = self.dim(field);
         self.fits(name(field), self.lanes * dim, values.len())?;
+        if field == Field::Goal {
+            let rows = values.chunks(L::W * dim.max(1));
+            self.blocks.iter_mut().zip(rows).for_each(|(b, from)| b.goals.copy_from_slice(from));
+            return Ok(());
+        }
         for lane in 0..if dim == 0 { 0 } else { self.lanes } {
             let to = part_mut(&mut self.blocks[lane / L::W].state, field);
             let row = &values[lane * dim..(lane + 1) * dim];
@@ -95,6 +104,11 @@ impl<L: Lane> Lanes for Batch<L> {
 }
 
 impl<L: Lane> Batch<L> {
+    /// Numbers of a field in one lane.
+    fn dim(&self, field: Field) -> usize {
+        if field == Field::Goal { self.shared.goal_dim } else { part(&self.blocks[0].state, field).len() }
+    }
+
     fn exists(&self, lane: usize) -> Result<(), SimError> {
         if lane < self.lanes { Ok(()) } else { Err(SimError::Lane { lane, lanes: self.lanes }) }
     }
@@ -111,9 +125,10 @@ impl<L: Lane> Shared<L> {
     /// Observes a block at its present state. `obs`, `held`: `[lanes in use, O]`.
     fn look(&self, block: &mut Block<L>, worker: &mut Worker<L>, obs: &mut [f32], held: &mut [f32]) {
         self.engine.forward(&mut block.state, &mut worker.scratch);
-        let o = self.obs_dim;
+        let (o, g) = (self.obs_dim, self.goal_dim);
         for (lane, (obs, held)) in obs.chunks_exact_mut(o).zip(held.chunks_exact_mut(o)).enumerate() {
             self.engine.view(&block.state, &worker.scratch, lane, &mut worker.view);
+            worker.view.goal.copy_from_slice(&block.goals[lane * g..(lane + 1) * g]);
             match self.judge(worker, obs) {
                 Some(_) => held.copy_from_slice(obs),
                 None => obs.copy_from_slice(held),
@@ -130,9 +145,11 @@ fn name(field: Field) -> &'static str {
         Field::Ctrl => "ctrl of all lanes",
         Field::Mocap => "mocap of all lanes",
         Field::Warm => "warm of all lanes",
+        Field::Goal => "goals of all lanes",
     }
 }
 
+/// Goals are not in the block's state.
 fn part<L>(s: &State<L>, field: Field) -> &[L] {
     match field {
         Field::Qpos => &s.qpos,
@@ -141,6 +158,7 @@ fn part<L>(s: &State<L>, field: Field) -> &[L] {
         Field::Ctrl => &s.ctrl,
         Field::Mocap => &s.mocap,
         Field::Warm => &s.warm,
+        Field::Goal => &[],
     }
 }
 
@@ -152,5 +170,6 @@ fn part_mut<L>(s: &mut State<L>, field: Field) -> &mut [L] {
         Field::Ctrl => &mut s.ctrl,
         Field::Mocap => &mut s.mocap,
         Field::Warm => &mut s.warm,
+        Field::Goal => &mut [],
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! "SIMVEC02", bytes per number (4 or 8), length of the task's name, name,
-//! lanes, nq, nv, na, nu, mocap numbers, warm-start numbers, factors, O (u64 each), lanes turned non-finite so far (u64),
-//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, act, ctrl, mocap, warm start, factors (numbers), held observation (O f32)
+//! lanes, nq, nv, na, nu, mocap numbers, warm-start numbers, factors, O, G (u64 each),
+//! lanes turned non-finite so far (u64),
+//! then per lane: seed u64, episode u64, clock u32, qpos, qvel, act, ctrl, mocap, warm start, factors (numbers),
+//! goal (G f64), held observation (O f32)
 //! ```
 //!
 //! All little-endian. Random numbers need no more: an episode's follow from seed and episode number.
 
 use rollouts::SnapshotError;
 
-use super::{Batch, Record};
+use super::{Batch, Record, Shared};
 use crate::lane::Lane;
 use crate::lane_state::{fields, fields_mut};
 
@@ -26,8 +28,9 @@ impl<L: Lane> Batch<L> {
         out.extend((name.len() as u64).to_le_bytes());
         out.extend(name);
         let s = &self.blocks[0].state;
+        let Shared { obs_dim, goal_dim, .. } = self.shared;
         let counts = fields(s).map(|f| f.len());
-        for n in [self.lanes].into_iter().chain(counts).chain([self.shared.obs_dim]) {
+        for n in [self.lanes].into_iter().chain(counts).chain([obs_dim, goal_dim]) {
             out.extend((n as u64).to_le_bytes());
         }
         out
@@ -35,7 +38,7 @@ impl<L: Lane> Batch<L> {
 
     fn lane_bytes(&self) -> usize {
         let numbers: usize = fields(&self.blocks[0].state).iter().map(|f| f.len()).sum();
-        RECORD_BYTES + numbers * number_bytes::<L>() + 4 * self.shared.obs_dim
+        RECORD_BYTES + numbers * number_bytes::<L>() + 8 * self.shared.goal_dim + 4 * self.shared.obs_dim
     }
 
     /// See the module's text.
@@ -43,6 +46,7 @@ impl<L: Lane> Batch<L> {
         let mut out = self.header();
         out.reserve(8 + self.lanes * self.lane_bytes());
         out.extend(self.non_finite.to_le_bytes());
+        let g = self.shared.goal_dim;
         for (n, held) in self.held.chunks_exact(self.shared.obs_dim).enumerate() {
             let (block, lane) = (&self.blocks[n / L::W], n % L::W);
             let Record { seed, episode, clock } = block.records[lane];
@@ -53,6 +57,7 @@ impl<L: Lane> Batch<L> {
                 let x = x.get(lane);
                 if L::SINGLE { out.extend((x as f32).to_le_bytes()) } else { out.extend(x.to_le_bytes()) }
             }
+            block.goals[lane * g..(lane + 1) * g].iter().for_each(|x| out.extend(x.to_le_bytes()));
             held.iter().for_each(|x| out.extend(x.to_le_bytes()));
         }
         out
@@ -84,6 +89,7 @@ impl<L: Lane> Batch<L> {
             }
         }
         self.non_finite = non_finite;
+        let g = self.shared.goal_dim;
         for (n, held) in self.held.chunks_exact_mut(self.shared.obs_dim).enumerate() {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = Record::read(&mut body);
@@ -91,6 +97,9 @@ impl<L: Lane> Batch<L> {
                 let value =
                     if L::SINGLE { f32::from_le_bytes(body.take()) as f64 } else { f64::from_le_bytes(body.take()) };
                 x.set(lane, value);
+            }
+            for x in &mut block.goals[lane * g..(lane + 1) * g] {
+                *x = f64::from_le_bytes(body.take());
             }
             held.iter_mut().for_each(|x| *x = f32::from_le_bytes(body.take()));
         }

@@ -15,13 +15,20 @@ pub(super) struct Fresh<L> {
     pub(super) state: State<L>,
     /// `[W, O]` their first observations.
     pub(super) obs: Vec<f32>,
+    /// `[W, G]` what their episodes are about.
+    pub(super) goals: Vec<f64>,
     /// Whose starts they are, by slot; at most `W`.
     records: Vec<Record>,
 }
 
 impl<L: Lane> Fresh<L> {
-    pub(super) fn new(state: State<L>, obs_dim: usize) -> Self {
-        Fresh { state, obs: vec![0.0; L::W * obs_dim], records: Vec::with_capacity(L::W) }
+    pub(super) fn new(state: State<L>, obs_dim: usize, goal_dim: usize) -> Self {
+        Fresh {
+            state,
+            obs: vec![0.0; L::W * obs_dim],
+            goals: vec![0.0; L::W * goal_dim],
+            records: Vec::with_capacity(L::W),
+        }
     }
 
     /// Says for whom the next [`Fresh::draw`] draws.
@@ -32,7 +39,7 @@ impl<L: Lane> Fresh<L> {
 
     /// Draws a start for every slot. A slot draws on from its own random numbers until the task accepts.
     pub(super) fn draw(&mut self, shared: &Shared<L>, worker: &mut Worker<L>) {
-        let (task, engine, o) = (&shared.task, &shared.engine, shared.obs_dim);
+        let (task, engine, o, g) = (&shared.task, &shared.engine, shared.obs_dim, shared.goal_dim);
         worker.rngs.clear();
         worker.rngs.extend(self.records.iter().map(|r| Rng::episode(r.seed, r.episode)));
         let mut pending: u32 = (1u32 << self.records.len()) - 1;
@@ -46,6 +53,7 @@ impl<L: Lane> Fresh<L> {
             for slot in (0..self.records.len()).filter(|s| tried >> s & 1 == 1) {
                 let obs = &mut self.obs[slot * o..(slot + 1) * o];
                 engine.view(&worker.trial, &worker.scratch, slot, &mut worker.view);
+                worker.view.goal.copy_from_slice(&self.goals[slot * g..(slot + 1) * g]);
                 let finite = shared.judge(worker, obs).is_some();
                 if finite && (attempt == MAX_DRAWS || task.accepts(engine.contacts(&worker.scratch, slot))) {
                     copy_lane(&worker.trial, slot, &mut self.state, slot);
@@ -67,9 +75,9 @@ impl<L: Lane> Fresh<L> {
 
     /// Draws into the worker's trial block: pending slots their own start, all others a copy of one of those, so that
     /// they take the same path through contacts and solver.
-    fn propose(&self, shared: &Shared<L>, worker: &mut Worker<L>, pending: u32) {
+    fn propose(&mut self, shared: &Shared<L>, worker: &mut Worker<L>, pending: u32) {
         let Worker { trial, qpos, qvel, rngs, .. } = worker;
-        let model = shared.task.model();
+        let (model, g) = (shared.task.model(), shared.goal_dim);
         trial.act.fill(L::splat(0.0));
         trial.ctrl.fill(L::splat(0.0));
         trial.warm.fill(L::splat(0.0));
@@ -77,7 +85,9 @@ impl<L: Lane> Fresh<L> {
         for slot in (0..self.records.len()).filter(|s| pending >> s & 1 == 1) {
             qpos.copy_from_slice(&model.qpos0);
             qvel.fill(0.0);
-            shared.task.start(&mut rngs[slot], qpos, qvel);
+            let goal = &mut self.goals[slot * g..(slot + 1) * g];
+            goal.fill(0.0);
+            shared.task.start(&mut rngs[slot], qpos, qvel, goal);
             for (to, &x) in trial.qpos.iter_mut().zip(qpos.iter()).chain(trial.qvel.iter_mut().zip(qvel.iter())) {
                 // a start beyond all bounds is refused below rather than simulated
                 let x = if x.abs() < MAX_VALUE { x } else { f64::NAN };

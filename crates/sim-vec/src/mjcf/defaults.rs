@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::actuator::ActuatorSpec;
+use super::equality::EqualitySpec;
 use super::error::MjcfError;
 use super::geom::GeomSpec;
 use super::joint::JointSpec;
 use super::pair::PairSpec;
-use super::schema::{is_actuator, nearest};
+use super::schema::{is_actuator, is_simulated, nearest};
 use super::site::SiteSpec;
 use super::source::{Attr, Node, Sources};
+use super::tendon::TendonSpec;
 use super::value::Reader;
 
 /// The values elements of one class start from.
@@ -20,6 +22,8 @@ pub(super) struct Class {
     pub(super) site: SiteSpec,
     pub(super) actuator: ActuatorSpec,
     pub(super) pair: PairSpec,
+    pub(super) equality: EqualitySpec,
+    pub(super) tendon: TendonSpec,
 }
 
 /// All classes; 0 is `main`.
@@ -67,9 +71,11 @@ impl Classes {
                 "geom" => class.geom.read(r)?,
                 "site" => class.site.read(r)?,
                 "pair" => class.pair.read(r)?,
-                "general" | "motor" => class.actuator.read(r)?,
-                tag if is_actuator(tag) => return Err(r.refuse_element(super::actuator::INSTEAD)),
-                // only looks, or only elements that are refused where they are used
+                "equality" => class.equality.read(r)?,
+                "tendon" => class.tendon.read(r)?,
+                tag if is_simulated(tag) => class.actuator.read(r)?,
+                tag if is_actuator(tag) => class.actuator.foreign(r),
+                // only looks
                 _ => {}
             }
         }

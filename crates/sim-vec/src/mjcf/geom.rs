@@ -23,6 +23,11 @@ pub(super) struct GeomSpec {
     density: f64,
     group: i32,
     rgba: [f64; 4],
+    /// The asset it takes its shape from.
+    asset: Option<Attr>,
+    /// The medium acts on it as on an ellipsoid.
+    fluid: bool,
+    fluid_coef: [f64; 5],
     touch: Touch,
 }
 
@@ -54,6 +59,9 @@ impl Default for GeomSpec {
             density: 1000.0,
             group: 0,
             rgba: [0.5, 0.5, 0.5, 1.0],
+            asset: None,
+            fluid: false,
+            fluid_coef: [0.5, 0.25, 1.5, 1.0, 1.0],
             touch: Touch {
                 contype: 1,
                 conaffinity: 1,
@@ -93,18 +101,17 @@ impl GeomSpec {
                 "name" => self.name = a.value.clone(),
                 "type" => {
                     let words = [
-                        ("plane", Some(Primitive::Plane)),
-                        ("sphere", Some(Primitive::Sphere)),
-                        ("capsule", Some(Primitive::Capsule)),
-                        ("ellipsoid", Some(Primitive::Ellipsoid)),
-                        ("cylinder", Some(Primitive::Cylinder)),
-                        ("box", Some(Primitive::Box)),
-                        ("mesh", None),
-                        ("hfield", None),
-                        ("sdf", None),
+                        ("plane", Primitive::Plane),
+                        ("hfield", Primitive::Hfield),
+                        ("sphere", Primitive::Sphere),
+                        ("capsule", Primitive::Capsule),
+                        ("ellipsoid", Primitive::Ellipsoid),
+                        ("cylinder", Primitive::Cylinder),
+                        ("box", Primitive::Box),
+                        ("mesh", Primitive::Mesh),
+                        ("sdf", Primitive::Sdf),
                     ];
-                    let kind = r.word(a, &words)?;
-                    self.kind = kind.ok_or_else(|| r.refuse(a, "approximate it with spheres and capsules"))?;
+                    self.kind = r.word(a, &words)?;
                 }
                 "size" => {
                     self.sizes = r.numbers(a, 1, 3)?.len();
@@ -142,41 +149,52 @@ impl GeomSpec {
                         return Err(r.refuse(a, "remove it: contacts only push"));
                     }
                 }
-                "mesh" | "hfield" => return Err(r.refuse(a, "remove it and give a primitive type and size")),
-                // looks, user data, and shapes of fluid forces that there are none of
-                "class" | "material" | "user" | "fitscale" | "fluidshape" | "fluidcoef" => {}
+                "mesh" | "hfield" => self.asset = Some(a.clone()).filter(|a| !a.value.is_empty()),
+                "fluidshape" => self.fluid = r.word(a, &[("none", false), ("ellipsoid", true)])?,
+                "fluidcoef" => r.prefix(a, &mut self.fluid_coef)?,
+                // looks, user data, and how a primitive is fitted to a mesh, which is refused where it matters
+                "class" | "material" | "user" | "fitscale" => {}
                 _ => return Err(r.refuse(a, "remove it")),
             }
         }
         Ok(())
     }
 
-    /// The geom of body `body` within the `<frame>`s around it.
+    /// The geom of body `body` within the `<frame>`s around it. `weighed`: the body's inertia follows from its geoms.
     pub(super) fn compile(
         &self,
         r: Reader,
         body: Id,
         frame: (Vec3, Quat),
+        weighed: bool,
         s: &Settings,
     ) -> Result<Compiled, MjcfError> {
         let (mut size, mut sizes) = (self.size, self.sizes);
         let (mut pos, mut quat) = (self.pos, orient(r, &self.orientation, s)?);
+        // a primitive that names a mesh is fitted to it
+        let external = self.kind.external() || self.asset.is_some();
+        if external && self.asset.is_none() {
+            return Err(r.invalid("it names no asset for its shape; write mesh=\"…\" or hfield=\"…\""));
+        }
         if let Some((a, line)) = &self.fromto {
-            if matches!(self.kind, Primitive::Sphere | Primitive::Plane) {
+            if external || matches!(self.kind, Primitive::Sphere | Primitive::Plane) {
                 return Err(
                     r.wrong(a, "nothing: only capsules, cylinders, boxes and ellipsoids stretch between points")
                 );
             }
+            if pos != [0.0; 3] {
+                return Err(r.wrong(a, "no pos next to it; remove one of them"));
+            }
             let stretched = stretch(r, a, *line)?;
             (pos, quat) = (stretched.pos, stretched.quat);
             let last = self.kind.sizes() - 1;
-            if self.kind.sizes() == 3 && sizes < 2 {
+            if self.kind.sizes() == 3 {
                 size[1] = size[0];
             }
             size[last] = stretched.half;
             sizes = if sizes == 0 { 0 } else { last + 1 };
         }
-        if self.kind != Primitive::Plane {
+        if !external && self.kind != Primitive::Plane {
             let needed = self.kind.sizes();
             if sizes < needed || size[..needed].iter().any(|x| *x <= 0.0) {
                 let given = self.fromto.is_some();
@@ -187,36 +205,54 @@ impl GeomSpec {
                 };
                 return Err(r.invalid(format!("it has no size; write size=\"…\" with {numbers} above 0")));
             }
-        } else if body != 0 {
-            return Err(r.invalid("a plane is fixed to the world; move it into <worldbody>"));
         }
         (pos, quat) = compose(frame, pos, quat);
-        let counted = (s.compiler.inertia_groups[0]..=s.compiler.inertia_groups[1]).contains(&self.group);
+        let counted = weighed && (s.compiler.inertia_groups[0]..=s.compiler.inertia_groups[1]).contains(&self.group);
+        if external && counted && self.mass.unwrap_or(self.density) != 0.0 {
+            return Err(r.refuse_element(
+                "its mass and inertia are the mesh's, which is not read; give the body an <inertial>, or the geom mass=\"0\"",
+            ));
+        }
         let (mass, inertia) = self.kind.weigh(size, self.mass, self.density);
         let shape = match self.kind {
+            _ if external => Shape::Visual { size },
             Primitive::Plane => Shape::Plane,
             Primitive::Sphere => Shape::Sphere { radius: size[0] },
             Primitive::Capsule => Shape::Capsule { radius: size[0], half: size[1] },
-            _ => Shape::Visual { size },
+            Primitive::Cylinder => Shape::Cylinder { radius: size[0], half: size[1] },
+            Primitive::Ellipsoid => Shape::Ellipsoid { size },
+            _ => Shape::Box { size },
         };
-        let rbound = self.kind.bound(size);
+        let medium = s.opt.density != 0.0 || s.opt.viscosity != 0.0;
+        if external && self.fluid && medium {
+            return Err(r.refuse_element(
+                "the medium's forces on it follow from its mesh, which is not read; write fluidshape=\"none\"",
+            ));
+        }
         Ok(Compiled {
-            geom: Geom { name: self.name.clone(), body, shape, pos, quat, rbound, rgba: self.rgba, fluid: None },
+            geom: Geom {
+                name: self.name.clone(),
+                body,
+                shape,
+                pos,
+                quat,
+                rbound: if external { 0.0 } else { self.kind.bound(size) },
+                rgba: self.rgba,
+                fluid: (self.fluid && !external).then_some(self.fluid_coef),
+            },
             kind: self.kind,
             touch: self.touch,
-            mass: if counted { mass } else { 0.0 },
+            mass: if counted && !external { mass } else { 0.0 },
             inertia,
         })
     }
 }
 
-/// A contact dimension that is simulated.
+/// A contact dimension.
 pub(super) fn condim(r: Reader, a: &Attr) -> Result<usize, MjcfError> {
-    match r.integer(a)? {
-        1 => Ok(1),
-        3 => Ok(3),
-        4 | 6 => Err(r.refuse(a, "write condim=\"3\": contacts neither twist nor roll")),
-        _ => Err(r.wrong(a, "1 or 3")),
+    match r.count(a)? {
+        condim @ (1 | 3 | 4 | 6) => Ok(condim),
+        _ => Err(r.wrong(a, "1, 3, 4 or 6")),
     }
 }
 

@@ -19,11 +19,12 @@ impl Inertia {
     pub(super) const NONE: Inertia =
         Inertia { mass: 0.0, pos: [0.0; 3], quat: [1.0, 0.0, 0.0, 0.0], moments: [0.0; 3] };
 
-    /// Of geoms. One alone lends its frame; several are summed and brought to principal axes, largest moment first.
-    pub(super) fn of(geoms: &[&Compiled]) -> Inertia {
+    /// Of geoms, if any has mass. One alone lends its frame; several are summed and brought to principal axes, largest
+    /// moment first.
+    pub(super) fn of(geoms: &[&Compiled]) -> Option<Inertia> {
         let heavy: Vec<&Compiled> = geoms.iter().copied().filter(|g| g.mass > 1e-15).collect();
-        match heavy[..] {
-            [] => Inertia::NONE,
+        Some(match heavy[..] {
+            [] => return None,
             [g] => Inertia { mass: g.mass, pos: g.geom.pos, quat: g.geom.quat, moments: g.inertia },
             _ => {
                 let mass: f64 = heavy.iter().map(|g| g.mass).sum();
@@ -42,7 +43,7 @@ impl Inertia {
                 let (moments, quat) = principal(tensor);
                 Inertia { mass, pos: centre, quat, moments }
             }
-        }
+        })
     }
 
     /// Reads `<inertial>`, within the `<frame>`s around it.

@@ -29,11 +29,14 @@ pub(super) struct JointSpec {
     spring_reference: f64,
     armature: f64,
     damping: f64,
-    /// Joint friction, refused unless its flag is off.
-    friction: Option<Attr>,
-    /// Limits of the actuators' joint force, refused.
+    friction_loss: f64,
+    friction: Softness,
+    /// Limits of the sum of actuator forces.
     force_limited: Auto,
-    force_range: Option<Attr>,
+    force_range: [f64; 2],
+    gravcomp_actuated: bool,
+    /// A free body's frame is moved to its centre of mass.
+    pub(super) align: Auto,
     /// Other values that would change the motion, by attribute.
     refused: Vec<(Attr, &'static str)>,
 }
@@ -65,9 +68,12 @@ impl Default for JointSpec {
             spring_reference: 0.0,
             armature: 0.0,
             damping: 0.0,
-            friction: None,
+            friction_loss: 0.0,
+            friction: SOFTNESS,
             force_limited: Auto::Unsaid,
-            force_range: None,
+            force_range: [0.0; 2],
+            gravcomp_actuated: false,
+            align: Auto::Unsaid,
             refused: Vec::new(),
         }
     }
@@ -90,11 +96,7 @@ impl JointSpec {
         for a in &r.node.attrs {
             match a.name.as_str() {
                 "name" => spec.name = a.value.clone(),
-                "align" => {
-                    if r.auto(a)? == Auto::True {
-                        return Err(r.refuse(a, "write align=\"false\" and give the body the frame you want"));
-                    }
-                }
+                "align" => spec.align = r.auto(a)?,
                 _ => {}
             }
         }
@@ -125,19 +127,15 @@ impl JointSpec {
                 "ref" => self.reference = r.number(a)?,
                 "springref" => self.spring_reference = r.number(a)?,
                 "armature" => self.armature = r.magnitude(a)?,
-                "frictionloss" => self.friction = Some(a.clone()).filter(|_| r.number(a).is_ok_and(|x| x != 0.0)),
+                "frictionloss" => self.friction_loss = r.magnitude(a)?,
+                "solreffriction" => r.prefix(a, &mut self.friction.solref)?,
+                "solimpfriction" => r.prefix(a, &mut self.friction.solimp)?,
                 "actuatorfrclimited" => self.force_limited = r.auto(a)?,
-                "actuatorfrcrange" => {
-                    let [low, high] = r.vector::<2>(a)?;
-                    self.force_range = (low < high).then(|| a.clone());
-                }
-                "actuatorgravcomp" => self.refuse_if(a, r.boolean(a)?, "remove it: nothing compensates gravity here"),
-                // group and user data; friction's softness acts only with frictionloss
-                "class" | "group" | "user" | "solreffriction" | "solimpfriction" => {}
+                "actuatorfrcrange" => self.force_range = r.vector(a)?,
+                "actuatorgravcomp" => self.gravcomp_actuated = r.boolean(a)?,
+                // looks and user data
+                "class" | "group" | "user" => {}
                 _ => return Err(r.refuse(a, "remove it")),
-            }
-            if a.name == "frictionloss" {
-                r.number(a)?;
             }
         }
         Ok(())
@@ -173,9 +171,6 @@ impl JointSpec {
         if let Some((a, instead)) = self.refused.first() {
             return Err(r.refuse(a, *instead));
         }
-        if let Some(a) = self.friction.as_ref().filter(|_| s.friction_loss && s.opt.constraint) {
-            return Err(r.refuse(a, "write frictionloss=\"0\"; damping is simulated"));
-        }
         let kind = match self.kind {
             Kind::Hinge => JointKind::Hinge,
             Kind::Slide => JointKind::Slide,
@@ -187,20 +182,21 @@ impl JointSpec {
             }
         };
         let free = kind == JointKind::Free;
-        if let Some(a) = self.force_range.as_ref().filter(|_| !free && self.force_limited != Auto::False) {
-            return Err(r.refuse(a, "limit the controls with ctrlrange instead"));
-        }
-        let given = self.range != [0.0; 2];
-        if !free && !s.compiler.autolimits && self.limited == Auto::Unsaid && given {
-            return Err(r.invalid("range without limited while autolimits is off; write limited=\"true\" or \"false\""));
-        }
         let radians = s.compiler.degree && kind == JointKind::Hinge;
         let angle = |x: f64| if radians { x * (std::f64::consts::PI / 180.0) } else { x };
-        let limited = !free && self.limited.limited(self.range);
-        if limited && self.range[0] >= self.range[1] {
-            return Err(r.invalid("the range of a limited joint is empty; write range=\"low high\" with low < high"));
+        let (range, force_range) = if free {
+            (None, None)
+        } else {
+            (
+                self.limited.range(r, "", self.range, s)?.map(|x| x.map(angle)),
+                self.force_limited.range(r, "actuatorfrc", self.force_range, s)?,
+            )
+        };
+        if self.gravcomp_actuated && !s.actuation {
+            return Err(r.invalid(
+                "its gravity compensation is actuator force, and actuation is disabled; write actuatorgravcomp=\"false\"",
+            ));
         }
-        let range = limited.then(|| self.range.map(angle));
         let (mut axis, pos) = match kind {
             JointKind::Free => ([0.0, 0.0, 1.0], [0.0; 3]),
             _ => (rotate(frame.1, self.axis), compose(frame, self.pos, [1.0, 0.0, 0.0, 0.0]).0),
@@ -224,8 +220,8 @@ impl JointSpec {
             range,
             margin: self.margin,
             limit: self.softness,
-            force_range: None,
-            gravcomp_actuated: false,
+            force_range: force_range.filter(|_| s.actuation),
+            gravcomp_actuated: self.gravcomp_actuated,
         };
         let damping = if s.damper { self.damping } else { 0.0 };
         let dof = Dof {
@@ -235,8 +231,8 @@ impl JointSpec {
             armature: self.armature,
             damping,
             invweight0: 0.0,
-            friction_loss: 0.0,
-            friction: SOFTNESS,
+            friction_loss: if s.friction_loss { self.friction_loss } else { 0.0 },
+            friction: self.friction,
         };
         Ok(Compiled {
             joint,

@@ -20,10 +20,12 @@
 
 mod actuator;
 mod defaults;
+mod equality;
 mod error;
 mod geom;
 mod inertia;
 mod joint;
+mod key;
 mod names;
 mod pair;
 mod rotation;
@@ -33,6 +35,7 @@ mod settings;
 mod shape;
 mod site;
 mod source;
+mod tendon;
 mod tree;
 mod value;
 mod weights;
@@ -41,12 +44,14 @@ use std::path::Path;
 
 pub use error::{MjcfError, Place};
 
-use crate::model::{Actuator, Id, Keyframe, Model};
+use crate::model::{Actuator, Equality, Id, Model, Tendon};
+use actuator::Targets;
 use defaults::Classes;
 use names::Names;
 use pair::{PairSpec, Touching};
 use settings::Settings;
 use source::{Node, Sources};
+use tendon::Anchors;
 use tree::Tree;
 use value::Reader;
 
@@ -80,8 +85,8 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
         let r = Reader { sources: &sources, node };
         match node.tag.as_str() {
             "visual" | "asset" | "custom" => skipped.push(node.tag.clone()),
-            "tendon" | "equality" | "deformable" | "extension" if !node.children.is_empty() => {
-                return Err(r.refuse_element("remove the section: there are rigid trees with joints only"));
+            "deformable" | "extension" if !node.children.is_empty() => {
+                return Err(r.refuse_element("remove the section: there are rigid bodies only"));
             }
             _ => {}
         }
@@ -108,9 +113,17 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
         body_names: &tree.body_names,
     }
     .pairs(&root, |r| Ok(class_of(r, &classes)?.map_or_else(PairSpec::default, |c| classes.get(c).pair.clone())))?;
-    let actuators = actuators(&sources, &root, &settings, &classes, &tree)?;
-    let sensors = sensor::read(&sources, &root, &tree.body_names, &tree.site_names, &mut skipped)?;
-    let keyframes = keyframes(&sources, &root, &tree, settings.keyframes)?;
+    let attached = Attached::read(&sources, &root, &settings, &classes, &tree)?;
+    let objects = sensor::Objects {
+        bodies: &tree.body_names,
+        geoms: &tree.geom_names,
+        sites: &tree.site_names,
+        joints: &tree.joint_names,
+        all_joints: &tree.joints,
+        tendons: &attached.tendon_names,
+        actuators: &attached.actuator_names,
+    };
+    let sensors = sensor::read(&sources, &root, &objects, &mut skipped)?;
 
     let body_nodes = std::mem::take(&mut tree.body_nodes);
     let spring_dampers = std::mem::take(&mut tree.spring_dampers);
@@ -125,23 +138,29 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
         geoms: tree.geoms.into_iter().map(|g| g.geom).collect(),
         sites: tree.sites,
         pairs,
-        tendons: Vec::new(),
-        equalities: Vec::new(),
-        actuators,
+        tendons: attached.tendons,
+        equalities: attached.equalities,
+        actuators: attached.actuators,
         sensors,
         qpos0: tree.qpos0,
         qpos_spring: tree.qpos_spring,
-        keyframes,
+        keyframes: Vec::new(),
         mean_inertia: 1.0,
         skipped,
     };
-    let mean = weights::set(&mut model).map_err(|body| {
+    let reference = weights::set(&mut model).map_err(|body| {
         Reader { sources: &sources, node: body_nodes[body] }.invalid(
             "it moves and has no inertia, or two of its joints move it alike; give it geoms with mass, an <inertial>, \
                  or its joints an armature",
         )
     })?;
-    model.mean_inertia = settings.mean_inertia.unwrap_or(mean);
+    weights::rest(&mut model);
+    model.mean_inertia = settings.mean_inertia.unwrap_or(reference.mean);
+    for (actuator, ratio) in attached.damp_ratios {
+        let a = &model.actuators[actuator];
+        let critical = 2.0 * (a.gain[0] * reference.reflected(&model, a.target, a.gear)).sqrt();
+        model.actuators[actuator].bias[2] = -ratio * critical;
+    }
     for (joint, [time, ratio]) in spring_dampers {
         let dof = &mut model.dofs[model.joints[joint].dof];
         let inertia = 1.0 / dof.invweight0;
@@ -152,6 +171,7 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
             dof.damping = 2.0 * inertia / time;
         }
     }
+    model.keyframes = key::read(&sources, &root, &model, settings.keyframes)?;
     Ok(model)
 }
 
@@ -164,51 +184,67 @@ fn sections<'a>(root: &'a Node, tag: &'static str) -> impl Iterator<Item = &'a N
     root.children.iter().filter(move |c| c.tag == tag).flat_map(|c| &c.children)
 }
 
-fn actuators(
-    sources: &Sources,
-    root: &Node,
-    settings: &Settings,
-    classes: &Classes,
-    tree: &Tree,
-) -> Result<Vec<Actuator>, MjcfError> {
-    let mut names = Names::new("actuator");
-    let mut all: Vec<Actuator> = Vec::new();
-    for node in sections(root, "actuator") {
-        let r = Reader { sources, node };
-        if !matches!(node.tag.as_str(), "motor" | "general") {
-            return Err(r.refuse_element(actuator::INSTEAD));
-        }
-        let mut spec = classes.get(class_of(r, classes)?.unwrap_or(0)).actuator.clone();
-        spec.read(r)?;
-        let one = spec.compile(r, &tree.joint_names, &tree.joints, settings)?;
-        names.add(r, &one.name, all.len())?;
-        all.push(one);
-    }
-    Ok(all)
+/// What stands on the tree.
+struct Attached {
+    tendons: Vec<Tendon>,
+    tendon_names: Names,
+    equalities: Vec<Equality>,
+    actuators: Vec<Actuator>,
+    actuator_names: Names,
+    /// Actuators whose damping follows from a ratio.
+    damp_ratios: Vec<(Id, f64)>,
 }
 
-/// Named configurations; missing ones are the reference configuration.
-fn keyframes(sources: &Sources, root: &Node, tree: &Tree, least: usize) -> Result<Vec<Keyframe>, MjcfError> {
-    let mut names = Names::new("key");
-    let mut keys: Vec<Keyframe> = Vec::new();
-    let nq = tree.qpos0.len();
-    let key = |name, qpos| Keyframe { name, qpos, qvel: vec![0.0; tree.dofs.len()], act: Vec::new(), ctrl: Vec::new() };
-    for node in sections(root, "keyframe") {
-        let r = Reader { sources, node };
-        let name = node.text("name").to_string();
-        names.add(r, &name, keys.len())?;
-        let mut qpos = tree.qpos0.clone();
-        if let Some(a) = node.attr("qpos") {
-            qpos = r.numbers(a, nq, nq)?;
+impl Attached {
+    /// Reads the sections `<tendon>`, `<equality>` and `<actuator>`.
+    fn read(
+        sources: &Sources,
+        root: &Node,
+        settings: &Settings,
+        classes: &Classes,
+        tree: &Tree,
+    ) -> Result<Self, MjcfError> {
+        let class = |r: Reader| Ok::<_, MjcfError>(classes.get(class_of(r, classes)?.unwrap_or(0)));
+        let (mut tendons, mut tendon_names) = (Vec::new(), Names::new("tendon"));
+        let anchors = Anchors { joint_names: &tree.joint_names, joints: &tree.joints, site_names: &tree.site_names };
+        for node in sections(root, "tendon") {
+            let r = Reader { sources, node };
+            let mut spec = class(r)?.tendon.clone();
+            spec.read(r)?;
+            let one = spec.compile(r, &anchors, settings)?;
+            tendon_names.add(r, &one.name, tendons.len())?;
+            tendons.push(one);
         }
-        for joint in tree.joints.iter().filter(|j| j.kind == crate::model::JointKind::Free) {
-            let at: Id = joint.qpos + 3;
-            if rotation::normalize(&mut qpos[at..at + 4]) == 0.0 {
-                return Err(r.invalid("the quaternion of a free joint is zero; write 1 0 0 0 for none"));
+        let mut equalities: Vec<Equality> = Vec::new();
+        let mut equality_names = Names::new("equality");
+        for node in sections(root, "equality").filter(|_| settings.equality) {
+            let r = Reader { sources, node };
+            let mut spec = class(r)?.equality.clone();
+            spec.read(r)?;
+            if let Some(one) = spec.compile(r, &tree.joint_names, &tree.joints, &tendon_names)? {
+                equality_names.add(r, &one.name, equalities.len())?;
+                equalities.push(one);
             }
         }
-        keys.push(key(name, qpos));
+        let (mut actuators, mut actuator_names, mut damp_ratios) = (Vec::new(), Names::new("actuator"), Vec::new());
+        let targets = Targets {
+            joint_names: &tree.joint_names,
+            joints: &tree.joints,
+            tendon_names: &tendon_names,
+            tendons: &tendons,
+        };
+        for node in sections(root, "actuator") {
+            let r = Reader { sources, node };
+            if !schema::is_simulated(&node.tag) {
+                return Err(r.refuse_element(actuator::INSTEAD));
+            }
+            let mut spec = class(r)?.actuator.clone();
+            spec.read(r)?;
+            let one = spec.compile(r, &targets, settings)?;
+            actuator_names.add(r, &one.actuator.name, actuators.len())?;
+            damp_ratios.extend(one.damp_ratio.map(|ratio| (actuators.len(), ratio)));
+            actuators.push(one.actuator);
+        }
+        Ok(Attached { tendons, tendon_names, equalities, actuators, actuator_names, damp_ratios })
     }
-    keys.resize_with(keys.len().max(least), || key(String::new(), tree.qpos0.clone()));
-    Ok(keys)
 }

@@ -4,22 +4,27 @@ use std::collections::BTreeMap;
 
 use super::error::MjcfError;
 use super::geom::{Compiled, Touch, condim};
+use super::joint::SOFTNESS;
 use super::names::Names;
 use super::settings::Settings;
-use super::shape::Primitive;
 use super::source::{Attr, Node, Sources};
 use super::value::Reader;
-use crate::model::{Body, Id, Pair, Softness};
+use crate::model::{Body, Id, Pair, Shape, Softness};
 
-/// What a `<pair>` says over what its geoms say.
-#[derive(Clone, Debug, Default)]
+/// What a `<pair>` says, over its class; the geoms' own contact parameters do not count.
+#[derive(Clone, Debug)]
 pub(super) struct PairSpec {
-    condim: Option<usize>,
-    friction: Option<[f64; 5]>,
-    solref: Option<Vec<f64>>,
-    solimp: Option<Vec<f64>>,
-    margin: Option<f64>,
-    gap: Option<f64>,
+    condim: usize,
+    friction: [f64; 5],
+    softness: Softness,
+    margin: f64,
+    gap: f64,
+}
+
+impl Default for PairSpec {
+    fn default() -> Self {
+        PairSpec { condim: 3, friction: [1.0, 1.0, 0.005, 0.0001, 0.0001], softness: SOFTNESS, margin: 0.0, gap: 0.0 }
+    }
 }
 
 impl PairSpec {
@@ -27,16 +32,12 @@ impl PairSpec {
     pub(super) fn read(&mut self, r: Reader) -> Result<(), MjcfError> {
         for a in &r.node.attrs {
             match a.name.as_str() {
-                "condim" => self.condim = Some(condim(r, a)?),
-                "friction" => {
-                    let mut f = [1.0, 1.0, 0.005, 0.0001, 0.0001];
-                    r.prefix(a, &mut f)?;
-                    self.friction = Some(f);
-                }
-                "solref" => self.solref = Some(r.numbers(a, 1, 2)?),
-                "solimp" => self.solimp = Some(r.numbers(a, 1, 5)?),
-                "margin" => self.margin = Some(r.magnitude(a)?),
-                "gap" => self.gap = Some(r.magnitude(a)?),
+                "condim" => self.condim = condim(r, a)?,
+                "friction" => r.prefix(a, &mut self.friction)?,
+                "solref" => r.prefix(a, &mut self.softness.solref)?,
+                "solimp" => r.prefix(a, &mut self.softness.solimp)?,
+                "margin" => self.margin = r.magnitude(a)?,
+                "gap" => self.gap = r.magnitude(a)?,
                 "name" | "class" | "geom1" | "geom2" => {}
                 "solreffriction" => {
                     if r.numbers(a, 1, 2)?.iter().any(|x| *x != 0.0) {
@@ -54,20 +55,9 @@ impl PairSpec {
         Ok(())
     }
 
-    fn over(&self, mut pair: Pair) -> Pair {
-        fn put(to: &mut [f64], from: &Option<Vec<f64>>) {
-            if let Some(v) = from {
-                to[..v.len()].copy_from_slice(v);
-            }
-        }
-        put(&mut pair.softness.solref, &self.solref);
-        put(&mut pair.softness.solimp, &self.solimp);
-        pair.condim = self.condim.unwrap_or(pair.condim);
-        pair.friction = self.friction.unwrap_or(pair.friction);
-        let gap = self.gap.unwrap_or(pair.gap);
-        pair.margin = self.margin.unwrap_or(pair.margin - pair.gap) + gap;
-        pair.gap = gap;
-        pair
+    fn pair(&self, geoms: [Id; 2]) -> Pair {
+        let PairSpec { condim, friction, softness, margin, gap } = self.clone();
+        Pair { geoms, condim, friction, softness, margin: margin + gap, gap }
     }
 }
 
@@ -120,7 +110,7 @@ impl Touching<'_> {
         root: &Node,
         class: impl Fn(Reader) -> Result<PairSpec, MjcfError>,
     ) -> Result<Vec<Pair>, MjcfError> {
-        let mut explicit = BTreeMap::new();
+        let mut explicit: BTreeMap<_, Vec<PairSpec>> = BTreeMap::new();
         let mut excluded = Vec::new();
         for node in root.children.iter().filter(|c| c.tag == "contact").flat_map(|c| &c.children) {
             let r = Reader { sources: self.sources, node };
@@ -132,7 +122,7 @@ impl Touching<'_> {
                     }
                     let mut spec = class(r)?;
                     spec.read(r)?;
-                    explicit.insert((a.min(b), a.max(b)), spec);
+                    explicit.entry((a.min(b), a.max(b))).or_default().push(spec);
                 }
                 "exclude" => {
                     let [a, b] = [self.named(r, "body1", self.body_names)?, self.named(r, "body2", self.body_names)?];
@@ -147,18 +137,24 @@ impl Touching<'_> {
         }
         for a in 0..self.geoms.len() {
             for b in a + 1..self.geoms.len() {
-                let spec = explicit.get(&(a, b));
-                if spec.is_none() && !self.meet(a, b, &excluded) {
+                let specs = explicit.get(&(a, b));
+                if self.still(a) && self.still(b) || specs.is_none() && !self.meet(a, b, &excluded) {
                     continue;
                 }
                 let order = if self.geoms[a].kind as u8 <= self.geoms[b].kind as u8 { [a, b] } else { [b, a] };
-                let [first, second] = order;
-                self.check(first, second)?;
-                let mixed = mix(order, &self.geoms[first].touch, &self.geoms[second].touch);
-                pairs.push(spec.map_or(mixed.clone(), |s| s.over(mixed)));
+                self.check(order)?;
+                match specs {
+                    Some(specs) => pairs.extend(specs.iter().map(|s| s.pair(order))),
+                    None => pairs.push(mix(order, &self.geoms[order[0]].touch, &self.geoms[order[1]].touch)),
+                }
             }
         }
         Ok(pairs)
+    }
+
+    /// No dof moves the geom.
+    fn still(&self, geom: Id) -> bool {
+        self.bodies[self.bodies[self.geoms[geom].geom.body].weld].dofs.is_empty()
     }
 
     fn named(&self, r: Reader, attribute: &str, names: &Names) -> Result<Id, MjcfError> {
@@ -179,14 +175,14 @@ impl Touching<'_> {
         affine && wa != wb && !(self.settings.filter_parent && related) && !excluded.contains(&(ba.min(bb), ba.max(bb)))
     }
 
-    /// Only planes, spheres and capsules collide.
-    fn check(&self, first: Id, second: Id) -> Result<(), MjcfError> {
-        let kinds = [self.geoms[first].kind, self.geoms[second].kind];
-        for (id, kind) in [(first, kinds[0]), (second, kinds[1])] {
-            if !matches!(kind, Primitive::Plane | Primitive::Sphere | Primitive::Capsule) {
+    /// Only shapes that the file itself describes collide.
+    fn check(&self, geoms: [Id; 2]) -> Result<(), MjcfError> {
+        for id in geoms {
+            if matches!(self.geoms[id].geom.shape, Shape::Visual { .. }) {
                 let r = Reader { sources: self.sources, node: self.nodes[id] };
                 return Err(r.refuse_element(
-                    "only planes, spheres and capsules collide; change its type, or write contype=\"0\" conaffinity=\"0\"",
+                    "meshes and height fields do not collide; write contype=\"0\" conaffinity=\"0\" and put primitive \
+                     geoms in its place",
                 ));
             }
         }

@@ -100,7 +100,7 @@ pub(super) fn from_z(to: Vec3) -> Quat {
 }
 
 /// Rotation about a unit axis.
-fn about(axis: Vec3, angle: f64) -> Quat {
+pub(super) fn about(axis: Vec3, angle: f64) -> Quat {
     let (s, c) = (angle / 2.0).sin_cos();
     [c, axis[0] * s, axis[1] * s, axis[2] * s]
 }

@@ -1,6 +1,6 @@
 //! Which elements and attributes MJCF has (MuJoCo 3.17's own listing), to tell a misspelt name from an unsupported one.
 //!
-//! Sections that are refused as a whole (tendon, equality, deformable, extension) are named but not listed further.
+//! Sections that are refused as a whole (deformable, extension) are named but not listed further.
 
 use super::error::MjcfError;
 use super::source::{Node, Sources};
@@ -33,6 +33,20 @@ const SECTIONS: &str = "compiler option size visual statistic default custom ext
     tendon equality actuator sensor keyframe include";
 const BODY: &str = "body frame replicate inertial joint freejoint geom attach site camera light plugin composite flexcomp \
     include";
+const TENDON: &str = "damping frictionloss group limited margin range solimpfriction solimplimit solreffriction solreflimit \
+    springlength stiffness user";
+const FORCES: &str = "name class actuatorfrclimited actuatorfrcrange armature";
+const EQUALITY: &str = "active class name solimp solref";
+/// Shortcuts that are simulated, with the attributes of their own.
+const SHORTCUTS: [(&str, &str); 7] = [
+    ("general", GENERAL),
+    ("motor", ""),
+    ("position", "kp kv dampratio timeconst inheritrange"),
+    ("velocity", "kv"),
+    ("intvelocity", "kp kv dampratio inheritrange actlimited actrange"),
+    ("damper", "kv"),
+    ("cylinder", "timeconst area diameter bias"),
+];
 const ACTUATORS: &str =
     "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion dcmotor";
 
@@ -124,14 +138,14 @@ const KINDS: &[Kind] = &[
     Kind("default/light", &[LIGHT], ""),
     Kind("default/pair", &[PAIR], ""),
     Kind("default/equality", &["active solimp solref"], ""),
-    Kind(
-        "default/tendon",
-        &["damping frictionloss group limited margin material range rgba solimpfriction solimplimit solreffriction \
-           solreflimit springlength stiffness user width"],
-        "",
-    ),
-    Kind("default/general", &[ACTUATOR, GENERAL], ""),
-    Kind("default/motor", &[ACTUATOR], ""),
+    Kind("default/tendon", &[TENDON, "material rgba width"], ""),
+    Kind("default/general", &[ACTUATOR, SHORTCUTS[0].1], ""),
+    Kind("default/motor", &[ACTUATOR, SHORTCUTS[1].1], ""),
+    Kind("default/position", &[ACTUATOR, SHORTCUTS[2].1], ""),
+    Kind("default/velocity", &[ACTUATOR, SHORTCUTS[3].1], ""),
+    Kind("default/intvelocity", &[ACTUATOR, SHORTCUTS[4].1], ""),
+    Kind("default/damper", &[ACTUATOR, SHORTCUTS[5].1], ""),
+    Kind("default/cylinder", &[ACTUATOR, SHORTCUTS[6].1], ""),
     Kind("custom", &[], "numeric text tuple"),
     Kind("numeric", &["data name size"], ""),
     Kind("text", &["data name"], ""),
@@ -174,8 +188,25 @@ const KINDS: &[Kind] = &[
         "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion \
         dcmotor plugin include",
     ),
-    Kind("general", &["body", ACTUATOR, TARGET, GENERAL], ""),
-    Kind("motor", &[ACTUATOR, TARGET], ""),
+    Kind("general", &["body", ACTUATOR, TARGET, SHORTCUTS[0].1], ""),
+    Kind("motor", &[ACTUATOR, TARGET, SHORTCUTS[1].1], ""),
+    Kind("position", &[ACTUATOR, TARGET, SHORTCUTS[2].1], ""),
+    Kind("velocity", &[ACTUATOR, TARGET, SHORTCUTS[3].1], ""),
+    Kind("intvelocity", &[ACTUATOR, TARGET, SHORTCUTS[4].1], ""),
+    Kind("actuator/damper", &[ACTUATOR, TARGET, SHORTCUTS[5].1], ""),
+    Kind("actuator/cylinder", &[ACTUATOR, TARGET, SHORTCUTS[6].1], ""),
+    Kind("tendon", &[], "spatial fixed include"),
+    Kind("spatial", &[TENDON, FORCES, "material rgba width"], "site geom pulley"),
+    Kind("fixed", &[TENDON, FORCES], "joint"),
+    Kind("spatial/site", &["site"], ""),
+    Kind("spatial/geom", &["geom sidesite"], ""),
+    Kind("pulley", &["divisor"], ""),
+    Kind("fixed/joint", &["joint coef"], ""),
+    Kind("equality", &[], "connect weld joint tendon flex flexvert flexstrain include"),
+    Kind("connect", &[EQUALITY, "anchor body1 body2 site1 site2"], ""),
+    Kind("weld", &[EQUALITY, "anchor body1 body2 relpose site1 site2 torquescale"], ""),
+    Kind("equality/joint", &[EQUALITY, "joint1 joint2 polycoef"], ""),
+    Kind("equality/tendon", &[EQUALITY, "tendon1 tendon2 polycoef"], ""),
     Kind(
         "sensor",
         &[],
@@ -199,7 +230,12 @@ const KINDS: &[Kind] = &[
     Kind("key", &["act ctrl mpos mquat name qpos qvel time"], ""),
 ];
 
-/// The tags that drive something; all but two are refused.
+/// The tags that drive something and are simulated.
+pub(super) fn is_simulated(tag: &str) -> bool {
+    SHORTCUTS.iter().any(|s| s.0 == tag)
+}
+
+/// The tags that drive something.
 pub(super) fn is_actuator(tag: &str) -> bool {
     ACTUATORS.split(' ').any(|a| a == tag)
 }

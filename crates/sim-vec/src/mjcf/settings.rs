@@ -23,6 +23,8 @@ pub(super) struct Compiler {
     pub(super) bound_inertia: f64,
     /// Moments that no body can have are replaced by their mean.
     pub(super) balance_inertia: bool,
+    /// Frames of free bodies without children are moved to their centres of mass, where the joint does not say.
+    pub(super) align_free: bool,
     /// The model's total mass, if positive.
     pub(super) total_mass: f64,
 }
@@ -32,9 +34,13 @@ pub(super) struct Compiler {
 pub(super) struct Settings {
     pub(super) compiler: Compiler,
     pub(super) opt: Options,
-    /// Joint friction counts.
+    /// Equalities hold.
+    pub(super) equality: bool,
+    /// Actuators act.
+    pub(super) actuation: bool,
+    /// Dry friction counts.
     pub(super) friction_loss: bool,
-    /// Springs and dampers of joints act.
+    /// Springs and dampers of joints and tendons act.
     pub(super) spring: bool,
     pub(super) damper: bool,
     /// Controls are clamped to their ranges.
@@ -59,6 +65,7 @@ impl Default for Settings {
                 bound_mass: 0.0,
                 bound_inertia: 0.0,
                 balance_inertia: false,
+                align_free: false,
                 total_mass: -1.0,
             },
             opt: Options {
@@ -81,6 +88,8 @@ impl Default for Settings {
                 ccd_tolerance: 1e-6,
                 ccd_iterations: 35,
             },
+            equality: true,
+            actuation: true,
             friction_loss: true,
             spring: true,
             damper: true,
@@ -141,21 +150,17 @@ impl Settings {
                         ("Euler", Some(Integrator::Euler)),
                         ("RK4", Some(Integrator::Rk4)),
                         ("implicit", None),
-                        ("implicitfast", None),
+                        ("implicitfast", Some(Integrator::ImplicitFast)),
                     ];
                     o.integrator = r.word(a, &words)?.ok_or_else(|| {
-                        r.refuse(a, "write integrator=\"Euler\", which damps joints implicitly too, or \"RK4\"")
+                        r.refuse(a, "write integrator=\"implicitfast\", which leaves out the Coriolis terms only")
                     })?;
                 }
                 "iterations" => o.iterations = r.count(a)?,
                 "tolerance" => o.tolerance = r.magnitude(a)?,
                 "ls_iterations" => o.ls_iterations = r.count(a)?,
                 "ls_tolerance" => o.ls_tolerance = r.magnitude(a)?,
-                "cone" => {
-                    if !r.word(a, &[("pyramidal", true), ("elliptic", false)])? {
-                        return Err(r.refuse(a, "write cone=\"pyramidal\""));
-                    }
-                }
+                "cone" => o.cone = r.word(a, &[("pyramidal", Cone::Pyramidal), ("elliptic", Cone::Elliptic)])?,
                 "solver" => {
                     if !r.word(a, &[("Newton", true), ("CG", false), ("PGS", false)])? {
                         return Err(r.refuse(a, "write solver=\"Newton\"; it finds the same optimum"));
@@ -163,8 +168,9 @@ impl Settings {
                 }
                 "jacobian" => r.word(a, &[("auto", ()), ("dense", ()), ("sparse", ())])?,
                 "impratio" => {
-                    if r.number(a)? != 1.0 {
-                        return Err(r.refuse(a, "write impratio=\"1\""));
+                    o.impratio = r.number(a)?;
+                    if o.impratio <= 0.0 {
+                        return Err(r.wrong(a, "a number above 0"));
                     }
                 }
                 "noslip_iterations" => {
@@ -172,21 +178,21 @@ impl Settings {
                         return Err(r.refuse(a, "write noslip_iterations=\"0\""));
                     }
                 }
-                "density" | "viscosity" => {
-                    if r.number(a)? != 0.0 {
-                        return Err(r.refuse(a, format!("write {}=\"0\": there are no fluid forces", a.name)));
-                    }
-                }
+                "density" => o.density = r.magnitude(a)?,
+                "viscosity" => o.viscosity = r.magnitude(a)?,
+                "wind" => o.wind = r.vector(a)?,
+                "ccd_tolerance" => o.ccd_tolerance = r.magnitude(a)?,
+                "ccd_iterations" => o.ccd_iterations = r.count(a)?,
                 "actuatorgroupdisable" => {
                     if !a.value.trim().is_empty() {
                         return Err(r.refuse(a, "remove the actuators instead"));
                     }
                 }
-                // need a fluid, the override flag, the sleep flag, noslip, other collisions, or a magnetometer
-                "wind" | "magnetic" => drop(r.vector::<3>(a)?),
-                "o_margin" | "noslip_tolerance" | "ccd_tolerance" | "sleep_tolerance" => drop(r.number(a)?),
+                // need the override flag, the sleep flag, noslip, other collisions, or a magnetometer
+                "magnetic" => drop(r.vector::<3>(a)?),
+                "o_margin" | "noslip_tolerance" | "sleep_tolerance" => drop(r.number(a)?),
                 "o_solref" | "o_solimp" | "o_friction" => drop(r.numbers(a, 1, 5)?),
-                "ccd_iterations" | "sdf_iterations" | "sdf_initpoints" => drop(r.integer(a)?),
+                "sdf_iterations" | "sdf_initpoints" => drop(r.integer(a)?),
                 _ => return Err(r.refuse(a, "remove it")),
             }
         }
@@ -207,10 +213,13 @@ impl Settings {
                 "clampctrl" => self.clamp_ctrl = on,
                 "filterparent" => self.filter_parent = on,
                 "frictionloss" => self.friction_loss = on,
-                // about what is refused anyway, or about speed, diagnosis and collisions that are not simulated
-                "equality" | "midphase" | "nativeccd" | "multiccd" | "island" | "autoreset" | "energy" | "fwdinv"
-                | "invdiscrete" => skipped.push(format!("flag {}", a.name)),
-                "warmstart" | "actuation" | "refsafe" | "sensor" => {
+                "equality" => self.equality = on,
+                "actuation" => self.actuation = on,
+                // about speed and diagnosis
+                "midphase" | "island" | "autoreset" | "energy" | "fwdinv" | "invdiscrete" => {
+                    skipped.push(format!("flag {}", a.name));
+                }
+                "warmstart" | "refsafe" | "sensor" | "nativeccd" | "multiccd" => {
                     if !on {
                         return Err(r.refuse(a, format!("write {}=\"enable\" or nothing", a.name)));
                     }
@@ -255,11 +264,7 @@ impl Compiler {
                         );
                     }
                 }
-                "alignfree" => {
-                    if r.boolean(a)? {
-                        return Err(r.refuse(a, "write alignfree=\"false\""));
-                    }
-                }
+                "alignfree" => self.align_free = r.boolean(a)?,
                 "fusestatic" => {
                     if r.boolean(a)? {
                         return Err(

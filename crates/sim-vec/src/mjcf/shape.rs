@@ -7,31 +7,40 @@ use super::rotation::{Quat, Vec3, from_z, normalize};
 use super::source::Attr;
 use super::value::Reader;
 
-/// A primitive that MJCF knows.
+/// A geom type that MJCF knows, in MuJoCo's order, which is the order of geoms in pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Primitive {
     Plane,
+    Hfield,
     Sphere,
     Capsule,
     Ellipsoid,
     Cylinder,
     Box,
+    Mesh,
+    Sdf,
 }
 
 impl Primitive {
+    /// Its shape is not in the MJCF file but in another one.
+    pub(super) fn external(self) -> bool {
+        matches!(self, Primitive::Hfield | Primitive::Mesh | Primitive::Sdf)
+    }
+
     /// Sizes it needs.
     pub(super) fn sizes(self) -> usize {
         match self {
             Primitive::Sphere => 1,
             Primitive::Capsule | Primitive::Cylinder => 2,
             Primitive::Ellipsoid | Primitive::Box | Primitive::Plane => 3,
+            Primitive::Hfield | Primitive::Mesh | Primitive::Sdf => 0,
         }
     }
 
     /// m³
     fn volume(self, [a, b, c]: [f64; 3]) -> f64 {
         match self {
-            Primitive::Plane => 0.0,
+            Primitive::Plane | Primitive::Hfield | Primitive::Mesh | Primitive::Sdf => 0.0,
             Primitive::Sphere => 4.0 / 3.0 * PI * a.powi(3),
             Primitive::Capsule => PI * (a * a * 2.0 * b + 4.0 / 3.0 * a.powi(3)),
             Primitive::Ellipsoid => 4.0 / 3.0 * PI * a * b * c,
@@ -44,7 +53,7 @@ impl Primitive {
     fn moments(self, [a, b, c]: [f64; 3]) -> [f64; 3] {
         let round = |across: f64, along: f64| [across, across, along];
         match self {
-            Primitive::Plane => [0.0; 3],
+            Primitive::Plane | Primitive::Hfield | Primitive::Mesh | Primitive::Sdf => [0.0; 3],
             Primitive::Sphere => [0.4 * a * a; 3],
             // a cylinder of height h and two half spheres, whose own centres lie 3r/8 beyond its ends
             Primitive::Capsule => {
@@ -70,7 +79,7 @@ impl Primitive {
     /// Radius of the ball around the centre that holds it; 0 for planes.
     pub(super) fn bound(self, [a, b, c]: [f64; 3]) -> f64 {
         match self {
-            Primitive::Plane => 0.0,
+            Primitive::Plane | Primitive::Hfield | Primitive::Mesh | Primitive::Sdf => 0.0,
             Primitive::Sphere => a,
             Primitive::Capsule => a + b,
             Primitive::Ellipsoid => a.max(b).max(c),

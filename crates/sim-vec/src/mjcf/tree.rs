@@ -6,8 +6,9 @@ use super::geom::{self, orient};
 use super::inertia::Inertia;
 use super::joint::{self, JointSpec, Kind};
 use super::names::Names;
-use super::rotation::{Quat, Vec3, compose};
+use super::rotation::{Quat, Vec3, compose, rotate};
 use super::settings::Settings;
+use super::shape::Primitive;
 use super::source::{Node, Sources};
 use super::value::{Auto, Reader};
 use crate::model::{Body, Dof, Id, Joint, JointKind, Site};
@@ -35,6 +36,7 @@ pub(super) struct Tree<'a> {
     pub(super) geom_names: Names,
     pub(super) site_names: Names,
     pub(super) skipped: Vec<String>,
+    mocaps: usize,
     sources: &'a Sources,
     settings: &'a Settings,
     classes: &'a Classes,
@@ -72,6 +74,7 @@ impl<'a> Tree<'a> {
             geom_names: Names::new("geom"),
             site_names: Names::new("site"),
             skipped: Vec::new(),
+            mocaps: 0,
             sources,
             settings,
             classes,
@@ -148,12 +151,21 @@ impl<'a> Tree<'a> {
 
     /// Joints, inertia, geoms and sites of a body.
     fn attach(&mut self, body: Id, elements: &[Element<'a>]) -> Result<(), MjcfError> {
-        let (first_joint, first_dof, first_geom) = (self.joints.len(), self.dofs.len(), self.geoms.len());
+        let (first_joint, first_dof) = (self.joints.len(), self.dofs.len());
+        let (first_geom, first_site) = (self.geoms.len(), self.sites.len());
+        let explicit = elements.iter().any(|e| e.node.tag == "inertial");
+        let weighed = body > 0
+            && match self.settings.compiler.inertia_from_geom {
+                Auto::True => true,
+                Auto::Unsaid => !explicit,
+                Auto::False => false,
+            };
         let mut inertial = None;
+        let mut align = false;
         for e in elements {
             let r = Reader { sources: self.sources, node: e.node };
             match e.node.tag.as_str() {
-                "joint" | "freejoint" => self.joint(r, body, e)?,
+                "joint" | "freejoint" => align = self.joint(r, body, e)?,
                 "inertial" => {
                     if body == 0 {
                         return Err(r.invalid("the world has no inertia; move it into a <body>"));
@@ -166,7 +178,7 @@ impl<'a> Tree<'a> {
                 "geom" => {
                     let mut spec = self.classes.get(self.class(r, e.class)?).geom.clone();
                     spec.read(r)?;
-                    let compiled = spec.compile(r, body, e.frame, self.settings)?;
+                    let compiled = spec.compile(r, body, e.frame, weighed, self.settings)?;
                     self.geom_names.add(r, &compiled.geom.name, self.geoms.len())?;
                     self.geoms.push(compiled);
                     self.geom_nodes.push(e.node);
@@ -187,22 +199,59 @@ impl<'a> Tree<'a> {
         }
         self.bodies[body].joints = first_joint..self.joints.len();
         self.bodies[body].dofs = first_dof..self.dofs.len();
-        if body > 0 {
-            let moves = self.joints.len() > first_joint;
-            self.bodies[body].weld = if moves { body } else { self.bodies[self.bodies[body].parent].weld };
-            let r = Reader { sources: self.sources, node: self.body_nodes[body] };
-            let own: Vec<&geom::Compiled> = self.geoms[first_geom..].iter().collect();
-            let c = &self.settings.compiler;
-            let inertia = match (c.inertia_from_geom, inertial) {
-                (Auto::True, _) | (Auto::Unsaid, None) => Inertia::of(&own),
-                (_, given) => given.unwrap_or(Inertia::NONE),
-            };
-            self.inertias.push(inertia.bounded(r, c)?);
+        if body == 0 {
+            return Ok(());
         }
+        let moves = self.joints.len() > first_joint || self.bodies[body].mocap.is_some();
+        self.bodies[body].weld = if moves { body } else { self.bodies[self.bodies[body].parent].weld };
+        self.check_fixed(body, first_geom)?;
+        let r = Reader { sources: self.sources, node: self.body_nodes[body] };
+        let own: Vec<&geom::Compiled> = self.geoms[first_geom..].iter().collect();
+        // what has no mass has no centre; MuJoCo then puts it where the body stands in its parent
+        let none = Inertia { pos: pos(r)?, quat: self.orientation(r)?, ..Inertia::NONE };
+        let inertia = if weighed { Inertia::of(&own) } else { inertial };
+        let mut inertia = inertia.unwrap_or(none).bounded(r, &self.settings.compiler)?;
+        if align && self.joints.len() == first_joint + 1 && elements.iter().all(|e| e.node.tag != "body") {
+            self.align(body, first_geom, first_site, &mut inertia);
+        }
+        self.inertias.push(inertia);
         Ok(())
     }
 
-    fn joint(&mut self, r: Reader<'a>, body: Id, e: &Element) -> Result<(), MjcfError> {
+    /// Planes are infinite: they stand still, or move as an input says.
+    fn check_fixed(&self, body: Id, first_geom: Id) -> Result<(), MjcfError> {
+        let weld = self.bodies[body].weld;
+        let plane = self.geoms[first_geom..].iter().position(|g| g.kind == Primitive::Plane);
+        match plane {
+            Some(i) if weld != 0 && self.bodies[weld].mocap.is_none() => {
+                let r = Reader { sources: self.sources, node: self.geom_nodes[first_geom + i] };
+                Err(r.invalid("a plane is fixed to the world; move it into <worldbody>"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves a free body's frame to its centre of mass and principal axes; what it carries stays where it is.
+    fn align(&mut self, body: Id, first_geom: Id, first_site: Id, inertia: &mut Inertia) {
+        let b = &mut self.bodies[body];
+        (b.pos, b.quat) = compose((b.pos, b.quat), inertia.pos, inertia.quat);
+        let back = inverse((inertia.pos, inertia.quat));
+        for g in &mut self.geoms[first_geom..] {
+            (g.geom.pos, g.geom.quat) = compose(back, g.geom.pos, g.geom.quat);
+        }
+        for s in &mut self.sites[first_site..] {
+            (s.pos, s.quat) = compose(back, s.pos, s.quat);
+        }
+        (inertia.pos, inertia.quat) = HERE;
+        let pose: Vec<f64> = b.pos.iter().chain(&b.quat).copied().collect();
+        for q in [&mut self.qpos0, &mut self.qpos_spring] {
+            let first = q.len() - pose.len();
+            q[first..].copy_from_slice(&pose);
+        }
+    }
+
+    /// Says whether the joint lets its body's frame be moved to the centre of mass.
+    fn joint(&mut self, r: Reader<'a>, body: Id, e: &Element) -> Result<bool, MjcfError> {
         let spec = if e.node.tag == "freejoint" {
             JointSpec::free(r)?
         } else {
@@ -242,8 +291,14 @@ impl<'a> Tree<'a> {
             };
             self.dofs.push(Dof { joint: id, parent, ..d });
         }
+        let free = compiled.joint.kind == JointKind::Free;
         self.joints.push(Joint { qpos, dof, ..compiled.joint });
-        Ok(())
+        Ok(free
+            && match spec.align {
+                Auto::True => true,
+                Auto::False => false,
+                Auto::Unsaid => self.settings.compiler.align_free,
+            })
     }
 
     /// Last dof on the path from the root to a body.
@@ -261,32 +316,38 @@ impl<'a> Tree<'a> {
     fn children(&mut self, parent: Id, elements: &[Element<'a>]) -> Result<(), MjcfError> {
         for e in elements.iter().filter(|e| e.node.tag == "body") {
             let r = Reader { sources: self.sources, node: e.node };
-            for a in &e.node.attrs {
-                match a.name.as_str() {
-                    "mocap" => {
-                        if r.boolean(a)? {
-                            return Err(r.refuse(a, "give the body joints, or fix it"));
-                        }
-                    }
-                    "gravcomp" => {
-                        if r.number(a)? != 0.0 {
-                            return Err(r.refuse(a, "write gravcomp=\"0\""));
-                        }
-                    }
-                    _ => {}
-                }
-            }
             let pose = compose(e.frame, pos(r)?, self.orientation(r)?);
             let name = e.node.text("name");
             self.body_names.add(r, name, self.bodies.len())?;
             let body = self.push_body(name, parent, pose, e.node);
+            if let Some(a) = e.node.attr("gravcomp") {
+                self.bodies[body].gravcomp = r.number(a)?;
+            }
+            if let Some(a) = e.node.attr("mocap") {
+                if r.boolean(a)? {
+                    if parent != 0 {
+                        return Err(r.wrong(a, "`false`: only children of the world are moved by an input"));
+                    }
+                    self.bodies[body].mocap = Some(self.mocaps);
+                    self.mocaps += 1;
+                }
+            }
             let mut own = Vec::new();
             self.flatten(e.node, HERE, self.child_class(r, e.class)?, &mut own)?;
             self.attach(body, &own)?;
+            if self.bodies[body].mocap.is_some() && !self.bodies[body].joints.is_empty() {
+                return Err(r.invalid("a body is moved by an input or by joints; remove mocap or the joints"));
+            }
             self.children(body, &own)?;
         }
         Ok(())
     }
+}
+
+/// The pose that undoes a pose.
+fn inverse((pos, [w, x, y, z]): Pose) -> Pose {
+    let back = [w, -x, -y, -z];
+    (rotate(back, pos).map(|p| -p), back)
 }
 
 fn pos(r: Reader) -> Result<Vec3, MjcfError> {

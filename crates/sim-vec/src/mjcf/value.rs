@@ -2,6 +2,7 @@
 
 use super::error::MjcfError;
 use super::rotation::Orientation;
+use super::settings::Settings;
 use super::source::{Attr, Node, Sources, shorten};
 
 /// MJCF's `true`, `false` and `auto`.
@@ -14,9 +15,27 @@ pub(super) enum Auto {
 }
 
 impl Auto {
-    /// Whether a range counts: said so, or left to whether it is given. `autolimits`: leaving it so is allowed.
-    pub(super) fn limited(self, range: [f64; 2]) -> bool {
-        self == Auto::True || self == Auto::Unsaid && range[0] < range[1]
+    /// The range, if it limits: because this says so, or says nothing and the range is given.
+    ///
+    /// Errors where it limits and is empty, or is given and left to `autolimits`, which is off. `what` begins the
+    /// attributes' names: they are `{what}limited` and `{what}range`.
+    pub(super) fn range(
+        self,
+        r: Reader,
+        what: &str,
+        range: [f64; 2],
+        s: &Settings,
+    ) -> Result<Option<[f64; 2]>, MjcfError> {
+        if self == Auto::Unsaid && !s.compiler.autolimits && range != [0.0; 2] {
+            return Err(r.invalid(format!(
+                "{what}range without {what}limited while autolimits is off; write {what}limited=\"true\" or \"false\""
+            )));
+        }
+        let limited = self == Auto::True || self == Auto::Unsaid && range[0] < range[1];
+        if limited && range[0] >= range[1] {
+            return Err(r.invalid(format!("its {what}range is empty; write {what}range=\"low high\" with low < high")));
+        }
+        Ok(limited.then_some(range))
     }
 }
 

@@ -1,8 +1,8 @@
-//! What the reference configuration says: inverse weights of dofs and bodies, the mean inertia.
+//! What the reference configuration says: inverse weights of dofs, bodies and tendons, tendon lengths, inertias.
 
 use super::inertia::turned;
-use super::rotation::{Quat, Vec3, add, apply, compose, cross, matrix, rotate, sub};
-use crate::model::{Id, JointKind, Model};
+use super::rotation::{Quat, Vec3, about, add, apply, compose, cross, matrix, mul, normalize, rotate, sub};
+use crate::model::{Id, JointKind, Model, Path, Transmission};
 
 /// A point's velocity per unit of one dof: linear and angular, in the world.
 #[derive(Clone, Copy)]
@@ -11,20 +11,45 @@ struct Column {
     angular: Vec3,
 }
 
-/// Fills in `invweight0` of bodies and dofs and returns the mean diagonal of the mass matrix at `qpos0`:
+/// Inertia in the reference configuration.
+pub(super) struct Reference {
+    /// `[nv]` diagonal of the mass matrix.
+    pub(super) inertia: Vec<f64>,
+    /// Its mean.
+    pub(super) mean: f64,
+    /// `[ntendon][nv]` derivatives of tendon lengths.
+    pub(super) tendons: Vec<Vec<f64>>,
+}
+
+impl Reference {
+    /// The inertia that a transmission of that gear moves: `Σ_i M_ii / (gear·J_i)²` over the dofs it moves.
+    pub(super) fn reflected(&self, model: &Model, target: Transmission, gear: f64) -> f64 {
+        let term = |dof: usize, j: f64| {
+            let square = (gear * j).powi(2);
+            if square > 1e-15 { self.inertia[dof] / square } else { 0.0 }
+        };
+        match target {
+            Transmission::Joint(id) => term(model.joints[id].dof, 1.0),
+            Transmission::Tendon(id) => self.tendons[id].iter().enumerate().map(|(i, j)| term(i, *j)).sum(),
+        }
+    }
+}
+
+/// Fills in `invweight0` of bodies, dofs and tendons and lengths of tendons at `qpos0`, and returns the inertias there:
 ///
 /// ```text
 /// M = Σ_b (m_b·J_vᵀJ_v + J_ωᵀ·I_b·J_ω) + diag(armature)
-/// dof:  (M⁻¹)_ii, averaged over the three translations and the three rotations of a free joint
-/// body: mean diagonal of J·M⁻¹·Jᵀ at its centre of mass, translation and rotation apart; 0 if it cannot move
+/// dof:    (M⁻¹)_ii, averaged over the three translations and the three rotations of a free joint
+/// body:   mean diagonal of J·M⁻¹·Jᵀ at its centre of mass, translation and rotation apart; 0 if it cannot move
+/// tendon: J·M⁻¹·Jᵀ
 /// ```
 ///
 /// Bodies on slides alone are an exception, see [`slides_only`].
 ///
 /// Errors with a body whose motion has no inertia.
-pub(super) fn set(model: &mut Model) -> Result<f64, Id> {
+pub(super) fn set(model: &mut Model) -> Result<Reference, Id> {
     let nv = model.nv();
-    let poses = poses(model);
+    let poses = poses(model, &model.qpos0);
     let bodies = model.bodies.len();
     let jacobians: Vec<Vec<Option<Column>>> = (0..bodies)
         .map(|b| {
@@ -48,7 +73,8 @@ pub(super) fn set(model: &mut Model) -> Result<f64, Id> {
     for (i, d) in model.dofs.iter().enumerate() {
         m[i * nv + i] += d.armature;
     }
-    let mean = if nv == 0 { 1.0 } else { (0..nv).map(|i| m[i * nv + i]).sum::<f64>() / nv as f64 };
+    let inertia: Vec<f64> = (0..nv).map(|i| m[i * nv + i]).collect();
+    let mean = if nv == 0 { 1.0 } else { inertia.iter().sum::<f64>() / nv as f64 };
     let l = cholesky(m, nv).map_err(|dof| model.dofs[dof].body)?;
 
     let unit = |i: usize| {
@@ -84,7 +110,66 @@ pub(super) fn set(model: &mut Model) -> Result<f64, Id> {
             model.dofs[model.bodies[b].dofs.clone()].iter_mut().for_each(|d| d.invweight0 = weight);
         }
     }
-    Ok(mean)
+    let tendons: Vec<Vec<f64>> = model.tendons.iter().map(|t| derivative(model, &poses, &t.path)).collect();
+    for (i, j) in tendons.iter().enumerate() {
+        let length0 = length(model, &poses, &model.qpos0, &model.tendons[i].path);
+        let tendon = &mut model.tendons[i];
+        (tendon.length0, tendon.invweight0) = (length0, weight(&l, j.clone()));
+    }
+    Ok(Reference { inertia, mean, tendons })
+}
+
+/// Lengths at `qpos_spring` for springs of tendons that have none of their own (−1).
+pub(super) fn rest(model: &mut Model) {
+    let poses = poses(model, &model.qpos_spring);
+    for i in 0..model.tendons.len() {
+        if model.tendons[i].rest == [-1.0; 2] {
+            model.tendons[i].rest = [length(model, &poses, &model.qpos_spring, &model.tendons[i].path); 2];
+        }
+    }
+}
+
+fn site(model: &Model, poses: &[(Vec3, Quat)], id: Id) -> Vec3 {
+    let site = &model.sites[id];
+    let (pos, quat) = poses[site.body];
+    add(pos, rotate(quat, site.pos))
+}
+
+fn length(model: &Model, poses: &[(Vec3, Quat)], qpos: &[f64], path: &Path) -> f64 {
+    match path {
+        Path::Fixed(terms) => terms.iter().map(|(joint, coef)| coef * qpos[model.joints[*joint].qpos]).sum(),
+        Path::Spatial(segments) => segments
+            .iter()
+            .map(|s| {
+                let [a, b] = s.sites.map(|id| site(model, poses, id));
+                dot(sub(b, a), sub(b, a)).sqrt() / s.divisor
+            })
+            .sum(),
+    }
+}
+
+/// Of a tendon's length, by dof.
+fn derivative(model: &Model, poses: &[(Vec3, Quat)], path: &Path) -> Vec<f64> {
+    let mut j = vec![0.0; model.nv()];
+    match path {
+        Path::Fixed(terms) => terms.iter().for_each(|(joint, coef)| j[model.joints[*joint].dof] += coef),
+        Path::Spatial(segments) => {
+            for s in segments {
+                let ends = s.sites.map(|id| site(model, poses, id));
+                let mut along = sub(ends[1], ends[0]);
+                if normalize(&mut along) == 0.0 {
+                    along = [1.0, 0.0, 0.0];
+                }
+                for (k, sign) in [(0, -1.0), (1, 1.0)] {
+                    let columns = jacobian(model, poses, model.sites[s.sites[k]].body, ends[k]);
+                    for (to, column) in j.iter_mut().zip(columns) {
+                        *to += column.map_or(0.0, |c| sign * dot(along, c.linear) / s.divisor);
+                    }
+                }
+            }
+        }
+    }
+    j
 }
 
 /// A body on nothing but slides along its own axes, with its inertia in its frame, fixed to the world otherwise and
@@ -101,12 +186,29 @@ fn slides_only(model: &Model, b: Id) -> bool {
         && model.bodies.iter().skip(1).all(|c| c.parent != b)
 }
 
-/// Body frames in the world at `qpos0`, where joints displace nothing.
-fn poses(model: &Model) -> Vec<(Vec3, Quat)> {
+/// Body frames in the world. Joints displace by how far they are from `qpos0`.
+fn poses(model: &Model, qpos: &[f64]) -> Vec<(Vec3, Quat)> {
     let mut poses: Vec<(Vec3, Quat)> = Vec::with_capacity(model.bodies.len());
     for (b, body) in model.bodies.iter().enumerate() {
         let own = (body.pos, body.quat);
-        poses.push(if b == 0 { own } else { compose(poses[body.parent], own.0, own.1) });
+        let mut pose = if b == 0 { own } else { compose(poses[body.parent], own.0, own.1) };
+        for joint in &model.joints[body.joints.clone()] {
+            let moved = qpos[joint.qpos] - model.qpos0[joint.qpos];
+            match joint.kind {
+                JointKind::Free => {
+                    let q: [f64; 7] = std::array::from_fn(|k| qpos[joint.qpos + k]);
+                    pose = ([q[0], q[1], q[2]], [q[3], q[4], q[5], q[6]]);
+                }
+                JointKind::Slide => pose.0 = add(pose.0, rotate(pose.1, joint.axis.map(|x| x * moved))),
+                JointKind::Hinge if moved != 0.0 => {
+                    let anchor = add(pose.0, rotate(pose.1, joint.pos));
+                    let quat = mul(pose.1, about(joint.axis, moved));
+                    pose = (sub(anchor, rotate(quat, joint.pos)), quat);
+                }
+                JointKind::Hinge => {}
+            }
+        }
+        poses.push(pose);
     }
     poses
 }

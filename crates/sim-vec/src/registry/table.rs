@@ -4,8 +4,8 @@ use super::{Suite, TaskInfo, TaskStatus};
 
 /// All tasks in the order of their suites.
 pub(super) static TASKS: [TaskInfo; 73] = [
-    control("acrobot-swingup", "dm_control acrobot/swingup", 0.01, 6, 1, PLANNED),
-    control("acrobot-swingup-sparse", "dm_control acrobot/swingup_sparse", 0.01, 6, 1, PLANNED),
+    control("acrobot-swingup", "dm_control acrobot/swingup", 0.01, 6, 1, EXACT),
+    control("acrobot-swingup-sparse", "dm_control acrobot/swingup_sparse", 0.01, 6, 1, EXACT),
     control("ball-in-cup-catch", "dm_control ball_in_cup/catch", 0.02, 8, 2, PLANNED),
     control("cartpole-balance", "dm_control cartpole/balance", 0.01, 5, 1, EXACT),
     control("cartpole-balance-sparse", "dm_control cartpole/balance_sparse", 0.01, 5, 1, EXACT),
@@ -19,8 +19,8 @@ pub(super) static TASKS: [TaskInfo; 73] = [
     control("hopper-hop", "dm_control hopper/hop", 0.02, 15, 4, EXACT),
     control("hopper-stand", "dm_control hopper/stand", 0.02, 15, 4, EXACT),
     control("pendulum-swingup", "dm_control pendulum/swingup", 0.02, 3, 1, EXACT),
-    control("reacher-easy", "dm_control reacher/easy", 0.02, 6, 2, PLANNED),
-    control("reacher-hard", "dm_control reacher/hard", 0.02, 6, 2, PLANNED),
+    control("reacher-easy", "dm_control reacher/easy", 0.02, 6, 2, EXACT),
+    control("reacher-hard", "dm_control reacher/hard", 0.02, 6, 2, EXACT),
     control("walker-run", "dm_control walker/run", 0.025, 24, 6, EXACT),
     control("walker-walk", "dm_control walker/walk", 0.025, 24, 6, EXACT),
     control("walker-stand", "dm_control walker/stand", 0.025, 24, 6, EXACT),

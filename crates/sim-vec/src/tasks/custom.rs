@@ -31,6 +31,7 @@ use crate::view::View;
 
 type Observe = Box<dyn Fn(&View, &mut [f64]) + Send + Sync>;
 type Start = Box<dyn Fn(&mut Rng, &mut [f64], &mut [f64]) + Send + Sync>;
+type Goal = Box<dyn Fn(&mut Rng, &mut [f64]) + Send + Sync>;
 type Number = Box<dyn Fn(&View) -> f64 + Send + Sync>;
 type Question = Box<dyn Fn(&View) -> bool + Send + Sync>;
 
@@ -48,6 +49,8 @@ pub struct CustomTask {
     reward: Number,
     base: LaneState,
     start: Start,
+    goal_dim: usize,
+    goal: Goal,
     terminated: Question,
 }
 
@@ -68,6 +71,8 @@ impl CustomTask {
             reward: Box::new(|_| 0.0),
             base: LaneState::of(&model),
             start: Box::new(|_, _, _| ()),
+            goal_dim: 0,
+            goal: Box::new(|_, _| ()),
             terminated: Box::new(|_| false),
             model,
         }
@@ -117,6 +122,13 @@ impl CustomTask {
         self
     }
 
+    /// Draws what an episode is about, such as a target's position: `dim` numbers that stay in
+    /// [`View::goal`] until it ends. They hold zeros and are drawn after the start. Default: none.
+    pub fn goal(mut self, dim: usize, goal: impl Fn(&mut Rng, &mut [f64]) + Send + Sync + 'static) -> Self {
+        (self.goal_dim, self.goal) = (dim, Box::new(goal));
+        self
+    }
+
     /// Whether the task ends the episode in this state. Default: never.
     pub fn terminated(mut self, terminated: impl Fn(&View) -> bool + Send + Sync + 'static) -> Self {
         self.terminated = Box::new(terminated);
@@ -140,10 +152,14 @@ impl Task for CustomTask {
     fn obs_dim(&self) -> usize {
         self.obs_dim
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64]) {
+    fn goal_dim(&self) -> usize {
+        self.goal_dim
+    }
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64], goal: &mut [f64]) {
         qpos.copy_from_slice(&self.base.qpos);
         qvel.copy_from_slice(&self.base.qvel);
-        (self.start)(rng, qpos, qvel)
+        (self.start)(rng, qpos, qvel);
+        (self.goal)(rng, goal)
     }
     fn settle_steps(&self) -> usize {
         self.settle_steps

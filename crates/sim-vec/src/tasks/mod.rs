@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::SimError;
-use crate::model::{Id, Model};
+use crate::model::{Id, Joint, Model};
 use crate::rng::Rng;
 use crate::view::View;
 
@@ -31,8 +31,14 @@ pub trait Task: Send + Sync {
     /// Length of an observation.
     fn obs_dim(&self) -> usize;
 
-    /// Draws the state an episode starts from. `qpos` holds the model's reference configuration, `qvel` zeros.
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64]);
+    /// Length of the goal an episode is about, such as a target's position; 0 if every episode is about the same.
+    fn goal_dim(&self) -> usize {
+        0
+    }
+
+    /// Draws the state an episode starts from and its goal, `[goal_dim]`, which stays as it is until the episode ends.
+    /// `qpos` holds the model's reference configuration, `qvel` and `goal` zeros.
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64], goal: &mut [f64]);
 
     /// Physics steps taken without control after [`Task::start`], before the first observation.
     fn settle_steps(&self) -> usize {
@@ -66,6 +72,21 @@ pub fn body(model: &Model, name: &str) -> Result<Id, SimError> {
 /// Where the values of a named sensor begin in [`View::sensor`], for task constructors.
 pub fn sensor(model: &Model, name: &str) -> Result<Id, SimError> {
     model.sensors.iter().find(|s| s.name == name).map(|s| s.start).ok_or_else(|| missing(model, "sensor", name))
+}
+
+/// Index of a named geom, for task constructors.
+pub fn geom(model: &Model, name: &str) -> Result<Id, SimError> {
+    model.geom(name).ok_or_else(|| missing(model, "geom", name))
+}
+
+/// Index of a named site, for task constructors.
+pub fn site(model: &Model, name: &str) -> Result<Id, SimError> {
+    model.site(name).ok_or_else(|| missing(model, "site", name))
+}
+
+/// A named joint, for task constructors.
+pub fn joint<'m>(model: &'m Model, name: &str) -> Result<&'m Joint, SimError> {
+    model.joint(name).ok_or_else(|| missing(model, "joint", name))
 }
 
 fn missing(model: &Model, element: &'static str, name: &str) -> SimError {

@@ -57,7 +57,7 @@ impl Task for Cartpole {
     fn obs_dim(&self) -> usize {
         5
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64], _goal: &mut [f64]) {
         if self.swingup {
             qpos[0] = 0.01 * rng.normal();
             qpos[1] = PI + 0.01 * rng.normal();

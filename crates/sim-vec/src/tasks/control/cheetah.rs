@@ -71,7 +71,7 @@ impl Task for Cheetah {
     fn obs_dim(&self) -> usize {
         17
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], qvel: &mut [f64], _goal: &mut [f64]) {
         for joint in &self.model.joints {
             if let Some([low, high]) = joint.range {
                 qpos[joint.qpos] = rng.uniform(low, high);

@@ -69,7 +69,7 @@ impl Task for Hopper {
     fn obs_dim(&self) -> usize {
         15
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64], _goal: &mut [f64]) {
         randomize::joints(&self.model, rng, qpos);
     }
     fn observe(&self, view: &View, obs: &mut [f64]) {

@@ -83,7 +83,7 @@ impl Task for Humanoid {
     fn obs_dim(&self) -> usize {
         67
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64], _goal: &mut [f64]) {
         randomize::joints(&self.model, rng, qpos);
     }
     fn accepts(&self, contacts: usize) -> bool {

@@ -47,7 +47,7 @@ impl Task for Pendulum {
     fn obs_dim(&self) -> usize {
         3
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64], _goal: &mut [f64]) {
         qpos[0] = rng.uniform(-PI, PI);
     }
     fn observe(&self, view: &View, obs: &mut [f64]) {

@@ -68,7 +68,7 @@ impl Task for Walker {
     fn obs_dim(&self) -> usize {
         2 * (self.model.bodies.len() - 1) + 1 + self.model.nv()
     }
-    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64]) {
+    fn start(&self, rng: &mut Rng, qpos: &mut [f64], _qvel: &mut [f64], _goal: &mut [f64]) {
         randomize::joints(&self.model, rng, qpos);
     }
     fn observe(&self, view: &View, obs: &mut [f64]) {
