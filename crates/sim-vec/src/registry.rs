@@ -134,7 +134,7 @@ mod tests {
             assert!((dt - info.dt_s).abs() < 1e-12, "{}: {dt}", info.name);
             built += 1;
         }
-        assert_eq!(built, 18);
+        assert_eq!(built, 23);
     }
 
     #[test]
