@@ -27,6 +27,32 @@ const NOISE: f64 = 0.5;
 const SECONDS: f64 = 8.0;
 
 fn main() -> Result<(), SimError> {
+    let Outcome { total, last, steps, plans, spent } = swing_up()?;
+    println!(
+        "return {total:.0} of at most {steps} in {SECONDS} s, reward {last:.2} at the end; {:.0} sequences/s of {HORIZON} \
+         controls, {:.1} ms a plan",
+        (plans * SEQUENCES) as f64 / spent.as_secs_f64(),
+        1e3 * spent.as_secs_f64() / plans as f64
+    );
+    Ok(())
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// Return.
+    pub total: f32,
+    /// Reward of the last step.
+    pub last: f32,
+    /// Control steps taken.
+    pub steps: usize,
+    /// Plans made.
+    pub plans: usize,
+    /// In simulating sequences.
+    pub spent: Duration,
+}
+
+/// Starts with the pole hanging down and plans until the time is over.
+pub fn swing_up() -> Result<Outcome, SimError> {
     // the world: one environment in f64, its control step the planner's
     let mut env = SimVec::builder("cartpole-swingup").precision(Precision::F64).substeps(HOLD).build()?;
     let mut now = env.buffers();
@@ -68,13 +94,7 @@ fn main() -> Result<(), SimError> {
         total += now.reward[0];
         last = now.reward[0];
     }
-    println!(
-        "return {total:.0} of at most {steps} in {SECONDS} s, reward {last:.2} at the end; {:.0} sequences/s of {HORIZON} \
-         controls, {:.1} ms a plan",
-        (plans * SEQUENCES) as f64 / spent.as_secs_f64(),
-        1e3 * spent.as_secs_f64() / plans as f64
-    );
-    Ok(())
+    Ok(Outcome { total, last, steps, plans, spent })
 }
 
 /// Fills `[SEQUENCES, HORIZON]` with the plan and noisy copies of it.

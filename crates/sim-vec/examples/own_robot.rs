@@ -44,15 +44,23 @@ const ROBOT: &str = r#"
 </mujoco>"#;
 
 const LANES: usize = 256;
+const EPISODE_STEPS: usize = 250;
 
 fn main() -> Result<(), SimError> {
+    let (mean, fallen) = drive()?;
+    println!("mean return {mean:.1} of at most {EPISODE_STEPS} over {LANES} episodes; {fallen} fell");
+    Ok(())
+}
+
+/// Drives one episode in every lane; their mean return and how many fell.
+pub fn drive() -> Result<(f32, usize), SimError> {
     let model = Arc::new(mjcf::parse(ROBOT, "balancer.xml")?);
     // names are looked up once; closures then index
     let (chassis, gyro, speed) = (body(&model, "chassis")?, sensor(&model, "gyro")?, sensor(&model, "speed")?);
 
     let task = CustomTask::new("balancer-drive", model)
         .substeps(5) // 0.02 s between actions
-        .episode_steps(250)
+        .episode_steps(EPISODE_STEPS)
         // lean (the x component of the body's z axis), its rate, forward speed, turning rate
         .observe(4, move |view, obs| {
             obs.copy_from_slice(&[
@@ -79,7 +87,7 @@ fn main() -> Result<(), SimError> {
 
     let mut action = vec![0.0; LANES * spec.act_dim];
     let (mut total, mut running, mut fallen) = (0.0, vec![true; LANES], 0);
-    for _ in 0..spec.episode_steps {
+    for _ in 0..EPISODE_STEPS {
         for (obs, action) in now.obs.chunks(spec.obs_dim).zip(action.chunks_mut(spec.act_dim)) {
             let [lean, rate, speed, turning] = [obs[0], obs[1], obs[2], obs[3]];
             // too slow: let it lean forward; leaning: drive under the weight
@@ -96,10 +104,5 @@ fn main() -> Result<(), SimError> {
             }
         }
     }
-    println!(
-        "mean return {:.1} of at most {} over {LANES} episodes; {fallen} fell",
-        total / LANES as f32,
-        spec.episode_steps
-    );
-    Ok(())
+    Ok((total / LANES as f32, fallen))
 }

@@ -106,10 +106,11 @@ fn steps_allocate_nothing(mut env: SimVec, name: &str) {
         .map(|t| (0..spec.lanes * spec.act_dim).map(|i| (0.7 * i as f32 + 1.3 * t as f32).sin()).collect())
         .collect();
     env.step(&actions[0], now.out());
-    let mut ended = 0;
+    let (mut ended, mut rewarded) = (0, 0);
     let count = allocations(|| {
         for action in &actions {
             env.step(action, now.out());
+            rewarded += now.reward.iter().filter(|r| **r > 0.0).count();
             ended += now.status.iter().filter(|s| **s != Status::Running).count();
         }
         // nor does looking and setting in between
@@ -119,6 +120,7 @@ fn steps_allocate_nothing(mut env: SimVec, name: &str) {
         env.reset_lanes(&[(0, 5), (69, 6)], &mut now.obs).unwrap();
     });
     assert!(ended > 0, "{name}: episodes must end on the way");
+    assert!(rewarded > 0, "{name}: the beetle's foot must touch something");
     assert_eq!(env.non_finite_lanes(), 0, "{name}");
     assert_eq!(count, 0, "{name}");
 }
@@ -145,6 +147,7 @@ fn rollouts_allocate_nothing() {
 
 #[test]
 fn steps_and_rollouts_within_a_pool_allocate_nothing_on_any_thread() {
+    assert!(allocations(|| drop(std::hint::black_box(vec![1]))) > 0, "the counter counts");
     for threads in [1, 3] {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
             steps_allocate_nothing(beetle(), "beetle");
