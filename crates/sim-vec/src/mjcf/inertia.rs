@@ -73,7 +73,7 @@ impl Inertia {
                 principal([xx, xy, xz, xy, yy, yz, xz, yz, zz])
             }
             (Some(_), Some((a, _))) => return Err(r.wrong(a, "nothing next to diaginertia; remove one of them")),
-            (None, None) => return Err(r.invalid("it has no moments; write diaginertia=\"x y z\"")),
+            (None, None) => ([0.0; 3], quat),
         };
         let mass = mass.ok_or_else(|| r.invalid("it has no mass; write mass=\"…\""))?;
         if moments.iter().any(|m| *m < 0.0) {
