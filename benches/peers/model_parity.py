@@ -483,12 +483,14 @@ def main():
             print(rows[-1])
             for d in c.differences[1:12] if c else []:
                 print("   ", d)
-        lines += [f"## {title}", "", f"{loaded} of {len(models)} load.", "", "| model | result | contents and agreement, or reason |", "|---|---|---|", *rows, ""]
+        lines += [f"## {title}", "", f"{loaded} of {len(models)} load.", "",
+                  "| model | result | contents and agreement, or reason |", "|---|---|---|", *rows, ""]
     if args.table:
         command = f"python benches/peers/model_parity.py{' --menagerie DIR' if args.menagerie else ''} --table {args.table}"
         head = ["# Which models load", "",
-                f"Made by `{command}` with MuJoCo {mujoco.__version__}. What loads is compared with MuJoCo's compiled",
-                "model field by field (without mesh geoms, so that no mesh files are needed); the error is the largest",
+                f"Made by `{command}`",
+                f"with MuJoCo {mujoco.__version__}. What loads is compared with MuJoCo's compiled model field by field",
+                "(without mesh geoms, so that no mesh files are needed); the error is the largest",
                 "|ours − MuJoCo's| / max(1, |MuJoCo's|). What is refused names its place and what to write instead.",
                 *([args.source] if args.source else []), ""]
         with open(args.table, "w") as f:
