@@ -150,6 +150,8 @@ fn steps_and_rollouts_within_a_pool_allocate_nothing_on_any_thread() {
     assert!(allocations(|| drop(std::hint::black_box(vec![1]))) > 0, "the counter counts");
     for threads in [1, 3] {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+            // a thread of the pool takes its own memory when it starts, which may be late on a busy machine
+            rayon::broadcast(|_| ());
             steps_allocate_nothing(beetle(), "beetle");
             let walker = SimVec::builder("walker-run").lanes(70).episode_steps(40).stagger(true);
             steps_allocate_nothing(walker.build().unwrap(), "walker");
