@@ -8,8 +8,7 @@ use super::value::{Auto, Reader};
 use crate::model::{Actuator, Dynamics, Joint, JointKind, Tendon, Transmission};
 
 /// What to write in place of other actuators.
-pub(super) const INSTEAD: &str =
-    "write a <motor>, <position>, <velocity>, <intvelocity>, <damper>, <cylinder>, or a <general> with affine gain and bias";
+pub(super) const INSTEAD: &str = "write a <motor>, <position>, <velocity>, <intvelocity>, <damper>, <cylinder>, or a <general> with affine gain and bias";
 
 /// Form of a gain or bias.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -207,8 +207,7 @@ impl GeomSpec {
             }
         }
         (pos, quat) = compose(frame, pos, quat);
-        let counted =
-            weighed && (s.compiler.inertia_groups[0]..=s.compiler.inertia_groups[1]).contains(&self.group);
+        let counted = weighed && (s.compiler.inertia_groups[0]..=s.compiler.inertia_groups[1]).contains(&self.group);
         if external && counted && self.mass.unwrap_or(self.density) != 0.0 {
             return Err(r.refuse_element(
                 "its mass and inertia are the mesh's, which is not read; give the body an <inertial>, or the geom mass=\"0\"",

@@ -8,12 +8,7 @@ use super::value::Reader;
 use crate::model::{JointKind, Keyframe, Model};
 
 /// Reads all `<keyframe>` sections. What a key leaves out is that of the reference configuration. At least `least`.
-pub(super) fn read(
-    sources: &Sources,
-    root: &Node,
-    model: &Model,
-    least: usize,
-) -> Result<Vec<Keyframe>, MjcfError> {
+pub(super) fn read(sources: &Sources, root: &Node, model: &Model, least: usize) -> Result<Vec<Keyframe>, MjcfError> {
     let mut names = Names::new("key");
     let mut keys: Vec<Keyframe> = Vec::new();
     let key = |name| Keyframe {
@@ -27,9 +22,7 @@ pub(super) fn read(
         let r = Reader { sources, node };
         let mut k = key(node.text("name").to_string());
         names.add(r, &k.name, keys.len())?;
-        for (name, to) in
-            [("qpos", &mut k.qpos), ("qvel", &mut k.qvel), ("act", &mut k.act), ("ctrl", &mut k.ctrl)]
-        {
+        for (name, to) in [("qpos", &mut k.qpos), ("qvel", &mut k.qvel), ("act", &mut k.act), ("ctrl", &mut k.ctrl)] {
             if let Some(a) = node.attr(name).filter(|a| !a.value.trim().is_empty()) {
                 *to = r.numbers(a, to.len(), to.len())?;
             }

@@ -206,8 +206,7 @@ impl Attached {
     ) -> Result<Self, MjcfError> {
         let class = |r: Reader| Ok::<_, MjcfError>(classes.get(class_of(r, classes)?.unwrap_or(0)));
         let (mut tendons, mut tendon_names) = (Vec::new(), Names::new("tendon"));
-        let anchors =
-            Anchors { joint_names: &tree.joint_names, joints: &tree.joints, site_names: &tree.site_names };
+        let anchors = Anchors { joint_names: &tree.joint_names, joints: &tree.joints, site_names: &tree.site_names };
         for node in sections(root, "tendon") {
             let r = Reader { sources, node };
             let mut spec = class(r)?.tendon.clone();
@@ -227,8 +226,7 @@ impl Attached {
                 equalities.push(one);
             }
         }
-        let (mut actuators, mut actuator_names, mut damp_ratios) =
-            (Vec::new(), Names::new("actuator"), Vec::new());
+        let (mut actuators, mut actuator_names, mut damp_ratios) = (Vec::new(), Names::new("actuator"), Vec::new());
         let targets = Targets {
             joint_names: &tree.joint_names,
             joints: &tree.joints,

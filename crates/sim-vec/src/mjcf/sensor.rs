@@ -123,7 +123,5 @@ impl Objects<'_> {
 }
 
 fn required<'a>(r: Reader<'a>, attribute: &str) -> Result<&'a Attr, MjcfError> {
-    r.node
-        .attr(attribute)
-        .ok_or_else(|| r.invalid(format!("it measures nothing; write {attribute}=\"…\"")))
+    r.node.attr(attribute).ok_or_else(|| r.invalid(format!("it measures nothing; write {attribute}=\"…\"")))
 }
