@@ -17,7 +17,7 @@ c. Scaling of ours with threads and with environments.
 d. What lanes lose by waiting for one another: the same environments once in blocks of different ones, once in blocks
    of which all lanes are the same.
 """
-import argparse, json, math, os, platform, statistics, subprocess, sys, tempfile
+import argparse, json, math, os, platform, statistics, subprocess, sys, tempfile, time
 from importlib import metadata
 
 import sim_speed_peers as peers
@@ -30,7 +30,6 @@ TASKS = ["humanoid-walk", "cheetah-run", "hopper-hop", "walker-walk"]
 DIVERGENT = [("cheetah", 1), ("walker", 10), ("humanoid", 5)]  # model, physics steps per control step
 HOLD = 5  # physics steps that a control is kept in section a
 ENVS = 64  # of section a and d
-BATCH = 256  # environments of section b
 THREADED = 4096  # environments of the comparison of threads
 
 
@@ -140,19 +139,19 @@ class Bench:
     # b
 
     def tasks(self):
-        self.say("", f"b. Environment steps per second of whole tasks; ours (f32, widest lanes) and EnvPool with {BATCH} environments,",
+        self.say("", f"b. Environment steps per second of whole tasks; ours (f32, widest lanes) and EnvPool with {self.a.batch} environments,",
                  "   dm_control with one environment per process; wall time")
         counts = [1] if self.cores == 1 else [1, self.cores]
         rows, notes, out = [], [], []
         for task in TASKS:
             ours = self.example("env_speed")
             for threads in counts:
-                request = dict(task=task, envs=BATCH, threads=threads, warm=self.a.warm)
+                request = dict(task=task, envs=self.a.batch, threads=threads, warm=self.a.warm)
                 sides = {"ours": Ours(ours, request, self.a.seconds)}
                 calm = Ours(ours, dict(request, stagger="off"), self.a.seconds / 2, most=(peers.EPISODE - self.a.warm) // self.a.rounds - 2)
                 for kind in (peers.EnvPool, peers.DmControl):
                     try:
-                        sides[kind.name] = kind(task, BATCH, threads, self.a.warm, self.a.rounds, self.a.seconds)
+                        sides[kind.name] = kind(task, self.a.batch, threads, self.a.warm, self.a.rounds, self.a.seconds)
                     except Refused as e:
                         notes.append(f"{kind.name}, {task}: {e}")
                 times = {side: [] for side in sides}
@@ -166,14 +165,14 @@ class Bench:
                 rate = {side: spread([1 / t for t in ts]) for side, ts in times.items()}
                 row = {"task": task, "substeps": sides["ours"].substeps, "threads": threads, "rate": rate,
                        "ratio": {s: ratios(times[s], times["ours"]) for s in sides if s != "ours"},
-                       "new_episodes": statistics.median(1 - c / t for c, t in zip(without, times["ours"]))}
+                       "new_episodes": spread([100 * (1 - c / t) for c, t in zip(without, times["ours"])])}
                 out.append(row)
                 of = lambda side: significant(rate[side]["median"]) if side in rate else "-"
                 rows.append([task, row["substeps"], threads, of("ours"), of("EnvPool"), of("dm_control"), range_of(row["ratio"].get("EnvPool")),
-                             range_of(row["ratio"].get("dm_control")), f"{100 * row['new_episodes']:.0f}%"])
+                             range_of(row["ratio"].get("dm_control")), range_of(row["new_episodes"], 0)])
             ours.close()
         self.say(*table(["task", "substeps", "cores", "ours/s", "EnvPool/s", "dm_control/s", "to EnvPool", "to dm_control", "new episodes"], rows),
-                 "   new episodes: the share of our time that starting them takes", *dict.fromkeys(notes))
+                 "   new episodes: per cent of our time that starting them takes", *dict.fromkeys(notes))
         self.data["tasks"] = {"rows": out, "notes": notes}
 
     # c
@@ -294,11 +293,14 @@ def main():
     p.add_argument("--rounds", type=int)
     p.add_argument("--quick", action="store_true")
     a = p.parse_args()
-    a.rounds = a.rounds or (3 if a.quick else 9)
-    a.steps, a.seconds, a.warm = (100, 0.05, 20) if a.quick else (200, 0.25, 50)
+    a.rounds = a.rounds or (3 if a.quick else 7)
+    a.steps, a.seconds, a.warm, a.batch = (100, 0.05, 20, 64) if a.quick else (200, 0.25, 50, 256)
     bench = Bench(a)
     bench.head()
-    for section in (bench.physics, bench.tasks, bench.scaling, bench.divergence): section()
+    for section in (bench.physics, bench.tasks, bench.scaling, bench.divergence):
+        begin = time.monotonic()
+        section()
+        print(f"   ({time.monotonic() - begin:.0f} s)", file=sys.stderr)
     bench.write()
 
 

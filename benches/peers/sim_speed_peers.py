@@ -139,7 +139,7 @@ class EnvPool:
         self.worker.ask(steps=warm)
         self.reset = min(self.worker.ask(reset=1)["seconds"] for _ in range(2))
         self.worker.ask(steps=warm)
-        self.steps = max(1, min((EPISODE - warm - 10) // rounds, math.ceil(4 * seconds / step)))
+        self.steps = max(1, min((EPISODE - warm - 10) // rounds, math.ceil(2 * seconds / step)))
 
     def round(self):
         """Seconds per environment step, with one reset per episode."""

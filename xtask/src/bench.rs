@@ -28,7 +28,7 @@ pub struct Sim {
     /// Interpreter that has mujoco, dm_control and numpy; default: one in target/peers, made when it is not there
     #[arg(long)]
     python: Option<PathBuf>,
-    /// Rounds in which all sides are interleaved [default: 9, with --quick 3]
+    /// Rounds in which all sides are interleaved [default: 7, with --quick 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: Option<u32>,
     /// Fewer and shorter rounds, no 65,536 environments, and a file in target unless --out names one

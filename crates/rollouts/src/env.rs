@@ -43,6 +43,45 @@ pub struct StepOut<'a> {
     pub last_obs: &'a mut [f32],
 }
 
+/// The buffers of a [`StepOut`], owned: one set serves every step.
+///
+/// ```
+/// # use rollouts::{EnvSpec, StepBuffers};
+/// let spec = EnvSpec { lanes: 2, obs_dim: 3, act_dim: 1, dt_s: 0.1, episode_steps: 4 };
+/// let mut now = StepBuffers::new(spec);
+/// assert_eq!((now.obs.len(), now.out().reward.len()), (6, 2));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepBuffers {
+    /// `[N, O]`; see [`StepOut::obs`].
+    pub obs: Vec<f32>,
+    /// `[N]`; see [`StepOut::reward`].
+    pub reward: Vec<f32>,
+    /// `[N]`; see [`StepOut::status`].
+    pub status: Vec<Status>,
+    /// `[N, O]`; see [`StepOut::last_obs`].
+    pub last_obs: Vec<f32>,
+}
+
+impl StepBuffers {
+    /// Zeros, and every lane [`Status::Running`].
+    pub fn new(spec: EnvSpec) -> Self {
+        let rows = vec![0.0; spec.lanes * spec.obs_dim];
+        StepBuffers {
+            obs: rows.clone(),
+            reward: vec![0.0; spec.lanes],
+            status: vec![Status::Running; spec.lanes],
+            last_obs: rows,
+        }
+    }
+
+    /// What [`VecEnv::step`] fills.
+    pub fn out(&mut self) -> StepOut<'_> {
+        let StepBuffers { obs, reward, status, last_obs } = self;
+        StepOut { obs, reward, status, last_obs }
+    }
+}
+
 /// A snapshot does not fit the environment that should take it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotError(

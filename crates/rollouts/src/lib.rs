@@ -21,7 +21,7 @@ pub mod returns;
 mod rollout;
 mod text;
 
-pub use env::{EnvSpec, SnapshotError, Status, StepOut, VecEnv};
+pub use env::{EnvSpec, SnapshotError, Status, StepBuffers, StepOut, VecEnv};
 pub use record::{Recorder, Scalars};
 pub use rollout::Rollout;
 pub use text::TextTask;

@@ -13,19 +13,40 @@ use rollouts::{EnvSpec, SnapshotError, Status, StepOut, VecEnv};
 use crate::SimError;
 use crate::engine::{Engine, Scratch, State};
 use crate::lane::Lane;
+use crate::lane_state::{MAX_VALUE, copy_lane};
 use crate::rng::Rng;
 use crate::tasks::Task;
 use crate::view::View;
 
+mod access;
 mod snapshot;
 mod start;
 
-use start::{Fresh, copy_lane};
+pub(crate) use access::Lanes;
+use start::Fresh;
 
-/// Magnitude from which a state counts as diverged (MuJoCo's `mjMAXVAL`).
-const MAX_VALUE: f64 = 1e10;
 /// Episode number whose random stream gives a lane's initial phase.
 const PHASE_STREAM: u64 = u64::MAX;
+
+/// Sizes and clock of a batch. All fields may be set freely.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchOptions {
+    /// Environments, N.
+    pub lanes: usize,
+    /// The first episode after a reset begins at a random phase, so that lanes are not truncated all at once.
+    pub stagger: bool,
+    /// Physics steps in a control step.
+    pub substeps: usize,
+    /// Control steps after which an episode is truncated.
+    pub episode_steps: usize,
+}
+
+impl BatchOptions {
+    /// `lanes` environments in step with one another, with the task's clock.
+    pub fn new(task: &dyn Task, lanes: usize) -> Self {
+        BatchOptions { lanes, stagger: false, substeps: task.substeps(), episode_steps: task.episode_steps() }
+    }
+}
 
 /// Where a lane is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,14 +93,15 @@ struct Shared<L: Lane> {
     range: Vec<[f64; 2]>,
     obs_dim: usize,
     goal_dim: usize,
+    substeps: usize,
     steps: u32,
+    stagger: bool,
 }
 
 /// All environments of a task in lanes of type `L`. Implements [`VecEnv`]; see [`crate::SimVec`] for the front.
 pub struct Batch<L: Lane> {
     shared: Shared<L>,
     lanes: usize,
-    stagger: bool,
     blocks: Vec<Block<L>>,
     fresh: Vec<Fresh<L>>,
     workers: Vec<Mutex<Worker<L>>>,
@@ -91,19 +113,18 @@ pub struct Batch<L: Lane> {
 }
 
 impl<L: Lane> Batch<L> {
-    /// `lanes` environments of a task; with `stagger`, the first episode after a reset begins at a random phase, so
-    /// that lanes are not truncated all at once.
-    ///
-    /// Errors: [`SimError::Engine`], or [`SimError::Nothing`] if there are no lanes, observations or actions.
-    pub fn new(task: Arc<dyn Task>, lanes: usize, stagger: bool) -> Result<Self, SimError> {
+    /// Environments of a task. Errors: [`SimError::Engine`], or [`SimError::Nothing`] if there are no lanes,
+    /// observations, actions or steps.
+    pub fn new(task: Arc<dyn Task>, options: BatchOptions) -> Result<Self, SimError> {
+        let BatchOptions { lanes, stagger, substeps, episode_steps } = options;
         let model = task.model().clone();
         let (obs_dim, act_dim, goal_dim) = (task.obs_dim(), model.nu(), task.goal_dim());
         let counts = [
             (lanes, "lanes"),
             (obs_dim, "observations"),
             (act_dim, "actuators"),
-            (task.substeps(), "physics steps"),
-            (task.episode_steps(), "episode steps"),
+            (substeps, "physics steps"),
+            (episode_steps, "episode steps"),
         ];
         if let Some((_, what)) = counts.into_iter().find(|&(n, _)| n == 0) {
             return Err(SimError::Nothing { task: task.name().into(), what });
@@ -127,7 +148,6 @@ impl<L: Lane> Batch<L> {
         let fresh = (0..blocks.len()).map(|_| Fresh::new(engine.state(), obs_dim, goal_dim)).collect();
         let mut batch = Batch {
             lanes,
-            stagger,
             blocks,
             fresh,
             workers: Vec::new(),
@@ -138,7 +158,9 @@ impl<L: Lane> Batch<L> {
                 range: range.collect(),
                 obs_dim,
                 goal_dim,
-                steps: task.episode_steps() as u32,
+                substeps,
+                steps: episode_steps.min(u32::MAX as usize) as u32,
+                stagger,
                 engine,
                 task,
             },
@@ -201,6 +223,12 @@ struct Rows<'a> {
 }
 
 impl<L: Lane> Shared<L> {
+    /// A lane that has just been given its seed.
+    fn begin(&self, seed: u64) -> Record {
+        let phase = || Rng::episode(seed, PHASE_STREAM).bits() % self.steps as u64;
+        Record { seed, episode: 0, clock: if self.stagger { phase() as u32 } else { 0 } }
+    }
+
     /// One control step of a block, up to but without the start of new episodes.
     fn advance(&self, block: &mut Block<L>, worker: &mut Worker<L>, rows: Rows<'_>) {
         let (o, g, acts) = (self.obs_dim, self.goal_dim, self.range.len());
@@ -210,7 +238,7 @@ impl<L: Lane> Shared<L> {
                 block.state.ctrl[k].set(lane, middle + half * a);
             }
         }
-        self.engine.step(&mut block.state, &mut worker.scratch, self.task.substeps());
+        self.engine.step(&mut block.state, &mut worker.scratch, self.substeps);
         self.engine.kinematics(&block.state, &mut worker.scratch);
         (block.ended, block.bad) = (0, 0);
         for lane in 0..block.records.len() {
@@ -258,13 +286,13 @@ impl<L: Lane> Shared<L> {
 
 impl<L: Lane> VecEnv for Batch<L> {
     fn spec(&self) -> EnvSpec {
-        let Shared { task, range, obs_dim, .. } = &self.shared;
+        let Shared { task, range, obs_dim, substeps, steps, .. } = &self.shared;
         EnvSpec {
             lanes: self.lanes,
             obs_dim: *obs_dim,
             act_dim: range.len(),
-            dt_s: task.model().opt.timestep * task.substeps() as f64,
-            episode_steps: task.episode_steps(),
+            dt_s: task.model().opt.timestep * *substeps as f64,
+            episode_steps: *steps as usize,
         }
     }
 
@@ -274,8 +302,7 @@ impl<L: Lane> VecEnv for Batch<L> {
         self.staff();
         for (block, seeds) in self.blocks.iter_mut().zip(seeds.chunks(L::W)) {
             for (record, &seed) in block.records.iter_mut().zip(seeds) {
-                let phase = || Rng::episode(seed, PHASE_STREAM).bits() % self.shared.steps as u64;
-                *record = Record { seed, episode: 0, clock: if self.stagger { phase() as u32 } else { 0 } };
+                *record = self.shared.begin(seed);
             }
         }
         self.queue.clear();

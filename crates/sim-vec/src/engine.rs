@@ -147,6 +147,11 @@ impl<L: Lane> Engine<L> {
         gather(&x.sensor, lane, &mut out.sensor);
     }
 
+    /// Sensors of the last [`Engine::kinematics`] or [`Engine::forward`]. `out`: `[nsensordata]`.
+    pub fn sensors(&self, x: &Scratch<L>, lane: usize, out: &mut [f64]) {
+        gather(&x.sensor, lane, out);
+    }
+
     /// Acceleration of the last forward evaluation. `out`: `[nv]`.
     pub fn qacc(&self, x: &Scratch<L>, lane: usize, out: &mut [f64]) {
         self.dofs(&x.smooth.qacc, lane, out);

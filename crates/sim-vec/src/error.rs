@@ -52,6 +52,32 @@ pub enum SimError {
         /// Given.
         got: usize,
     },
+    /// There are fewer lanes.
+    #[error("there is no lane {lane}; this batch has {lanes}, counted from 0")]
+    Lane {
+        /// What was asked for.
+        lane: usize,
+        /// How many there are.
+        lanes: usize,
+    },
+    /// A control step must be a whole number of physics steps.
+    #[error("a control step of {seconds} s is not a multiple of the {timestep} s step of task `{task}`'s model")]
+    ControlStep {
+        /// Task.
+        task: String,
+        /// What was asked for.
+        seconds: f64,
+        /// The model's.
+        timestep: f64,
+    },
+    /// The system refused the threads of a pool.
+    #[error("a pool of {threads} threads cannot be started: {reason}")]
+    Threads {
+        /// What was asked for.
+        threads: usize,
+        /// What the system says.
+        reason: String,
+    },
     /// Reading a model failed.
     #[error(transparent)]
     Mjcf(#[from] MjcfError),

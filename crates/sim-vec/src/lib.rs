@@ -1,27 +1,28 @@
 //! Articulated rigid-body simulation of thousands of environments in SIMD lanes: MJCF in, MuJoCo's numbers out.
 //!
 //! ```
-//! use rollouts::{Status, StepOut, VecEnv};
-//! use sim_vec::{SimOptions, sim_vec};
+//! use sim_vec::{SimVec, VecEnv};
 //!
-//! let mut env = sim_vec("cheetah-run", SimOptions::new(32))?;
-//! let spec = env.spec();
-//! let mut obs = vec![0.0; spec.lanes * spec.obs_dim];
-//! let mut last_obs = obs.clone();
-//! let (mut reward, mut status) = (vec![0.0; spec.lanes], vec![Status::Running; spec.lanes]);
-//!
-//! env.reset(&(0..spec.lanes as u64).collect::<Vec<_>>(), &mut obs);
-//! let action = vec![0.5; spec.lanes * spec.act_dim];
-//! env.step(&action, StepOut { obs: &mut obs, reward: &mut reward, status: &mut status, last_obs: &mut last_obs });
-//! assert!(reward.iter().all(|r| (0.0..=1.0).contains(r)));
+//! let mut env = SimVec::builder("cheetah-run").lanes(32).build()?;
+//! let mut now = env.buffers();
+//! env.reset(&std::array::from_fn::<u64, 32, _>(|lane| lane as u64), &mut now.obs);
+//! for _ in 0..10 {
+//!     env.step(&[0.5; 32 * 6], now.out()); // 6 actions a lane, between -1 and 1
+//! }
+//! assert!(now.reward.iter().all(|r| (0.0..=1.0).contains(r)));
 //! # Ok::<(), sim_vec::SimError>(())
 //! ```
 //!
-//! In reading order. Tasks: [`registry`], [`tasks`], [`reward`], [`observe`]. Environments: [`sim_vec`], [`batch`].
-//! Mechanisms: [`mjcf`], [`model`], [`models`]. The engine: [`engine`], [`lane`], [`dispatch`], [`physics`] for single
-//! states, [`inspect`] for its stages, [`view`] for what a task sees.
+//! A robot of your own is an MJCF file and a few closures: [`tasks::custom`], `examples/own_robot.rs`. Control that
+//! plans with the model simulates thousands of futures at once: [`rollout`], `examples/mpc.rs`.
+//!
+//! In reading order. Environments: [`SimVec`], [`SimBuilder`], [`LaneState`], [`batch`], [`threads`]. Tasks:
+//! [`registry`], [`tasks`], [`reward`], [`observe`]. Planning: [`rollout`]. Mechanisms: [`mjcf`], [`model`],
+//! [`models`]. The engine: [`engine`], [`lane`], [`dispatch`], [`physics`] for single states, [`inspect`] for its
+//! stages, [`view`] for what a task sees.
 
 pub mod batch;
+mod builder;
 mod collide;
 mod constraint;
 pub mod dispatch;
@@ -33,6 +34,7 @@ mod fluid;
 pub mod inspect;
 mod integrate;
 pub mod lane;
+mod lane_state;
 mod linalg;
 mod load;
 mod math;
@@ -46,6 +48,7 @@ mod ray;
 pub mod registry;
 pub mod reward;
 pub mod rng;
+pub mod rollout;
 mod sensor;
 mod sim;
 mod smooth;
@@ -54,7 +57,12 @@ mod solver;
 mod state;
 pub mod tasks;
 mod tendon;
+pub mod threads;
 pub mod view;
 
+pub use builder::SimBuilder;
+pub use dispatch::{Isa, Precision};
 pub use error::SimError;
-pub use sim::{SimOptions, SimVec, sim_vec, sim_vec_of};
+pub use lane_state::{Field, LaneState};
+pub use rollouts::{EnvSpec, SnapshotError, Status, StepBuffers, StepOut, VecEnv};
+pub use sim::{SimOptions, SimVec, sim_vec};

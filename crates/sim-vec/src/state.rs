@@ -329,10 +329,7 @@ impl<L: Lane> State<L> {
             qvel: vec![z; model.nv()],
             act: vec![z; model.na()],
             ctrl: vec![z; model.nu()],
-            mocap: (model.bodies.iter().filter(|b| b.mocap.is_some()))
-                .flat_map(|b| b.pos.into_iter().chain(b.quat))
-                .map(L::splat)
-                .collect(),
+            mocap: model.mocap0().map(L::splat).collect(),
             warm: vec![z; model.nv()],
             vary: Vec::new(),
         }

@@ -12,7 +12,7 @@ use sim_vec::model::Model;
 use sim_vec::rng::Rng;
 use sim_vec::tasks::Task;
 use sim_vec::view::View;
-use sim_vec::{SimOptions, SimVec, sim_vec, sim_vec_of};
+use sim_vec::{SimOptions, SimVec, sim_vec};
 
 /// Counts the allocations of the thread that asks.
 struct Counting;
@@ -262,8 +262,7 @@ impl Task for Fragile {
 #[test]
 fn a_lane_that_turns_non_finite_ends_alone_and_is_counted() {
     for (isa, precision) in sets() {
-        let options = SimOptions { precision, isa: Some(isa), ..SimOptions::new(20) };
-        let mut env = sim_vec_of(Fragile::task(), options).unwrap();
+        let mut env = SimVec::builder_of(Fragile::task()).lanes(20).precision(precision).isa(isa).build().unwrap();
         let mut b = Buffers::new(env.spec());
         b.reset(&mut env);
         let start = b.obs.clone();

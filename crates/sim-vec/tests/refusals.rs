@@ -35,7 +35,7 @@ fn each_refusal_names_line_element_and_remedy() {
         (body("<joint/><geom size='1'/><body><freejoint/><geom size='1'/></body>"), vec!["child of the world"]),
         (body("<joint/><geom type='plane' size='1 1 1'/>"), vec!["fixed to the world"]),
         (body("<inertial mass='1' diaginertia='1 1 9'/><joint/>"), vec!["those of no body", "balanceinertia"]),
-        (body("<inertial mass='1'/><joint/>"), vec!["no moments", "diaginertia"]),
+        (body("<inertial mass='1'/><joint/>"), vec!["has no inertia", "<inertial>"]),
         ("<worldbody><joint/></worldbody>".into(), vec!["the world does not move"]),
         (drive("<motor joint='k'/>"), vec!["no joint is named `k`", "name one that exists"]),
         (drive("<motor/>"), vec!["drives nothing", "joint="]),

@@ -13,8 +13,8 @@
 use rollouts::SnapshotError;
 
 use super::{Batch, Record, Shared};
-use crate::engine::State;
 use crate::lane::Lane;
+use crate::lane_state::{fields, fields_mut};
 
 const MAGIC: &[u8; 8] = b"SIMVEC02";
 /// Bytes of a lane's seed, episode and clock.
@@ -29,7 +29,7 @@ impl<L: Lane> Batch<L> {
         out.extend(name);
         let s = &self.blocks[0].state;
         let Shared { obs_dim, goal_dim, .. } = self.shared;
-        let counts = fields(s).map(Vec::len);
+        let counts = fields(s).map(|f| f.len());
         for n in [self.lanes].into_iter().chain(counts).chain([obs_dim, goal_dim]) {
             out.extend((n as u64).to_le_bytes());
         }
@@ -37,7 +37,7 @@ impl<L: Lane> Batch<L> {
     }
 
     fn lane_bytes(&self) -> usize {
-        let numbers: usize = fields(&self.blocks[0].state).map(Vec::len).sum();
+        let numbers: usize = fields(&self.blocks[0].state).iter().map(|f| f.len()).sum();
         RECORD_BYTES + numbers * number_bytes::<L>() + 8 * self.shared.goal_dim + 4 * self.shared.obs_dim
     }
 
@@ -53,7 +53,7 @@ impl<L: Lane> Batch<L> {
             out.extend(seed.to_le_bytes());
             out.extend(episode.to_le_bytes());
             out.extend(clock.to_le_bytes());
-            for x in fields(&block.state).flatten() {
+            for x in fields(&block.state).into_iter().flatten() {
                 let x = x.get(lane);
                 if L::SINGLE { out.extend((x as f32).to_le_bytes()) } else { out.extend(x.to_le_bytes()) }
             }
@@ -93,11 +93,7 @@ impl<L: Lane> Batch<L> {
         for (n, held) in self.held.chunks_exact_mut(self.shared.obs_dim).enumerate() {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = Record::read(&mut body);
-            let s = &mut block.state;
-            for x in [&mut s.qpos, &mut s.qvel, &mut s.act, &mut s.ctrl, &mut s.mocap, &mut s.warm, &mut s.vary]
-                .into_iter()
-                .flatten()
-            {
+            for x in fields_mut(&mut block.state).into_iter().flatten() {
                 let value =
                     if L::SINGLE { f32::from_le_bytes(body.take()) as f64 } else { f64::from_le_bytes(body.take()) };
                 x.set(lane, value);
@@ -114,10 +110,6 @@ impl<L: Lane> Batch<L> {
 /// Bytes of one number of a lane.
 fn number_bytes<L: Lane>() -> usize {
     if L::SINGLE { 4 } else { 8 }
-}
-
-fn fields<L>(s: &State<L>) -> impl Iterator<Item = &Vec<L>> {
-    [&s.qpos, &s.qvel, &s.act, &s.ctrl, &s.mocap, &s.warm, &s.vary].into_iter()
 }
 
 impl Record {

@@ -1,8 +1,9 @@
 //! Starts of episodes, drawn for a block of lanes at a time.
 
-use super::{MAX_VALUE, Record, Shared, Worker};
+use super::{Record, Shared, Worker};
 use crate::engine::State;
 use crate::lane::Lane;
+use crate::lane_state::{MAX_VALUE, copy_lane};
 use crate::rng::Rng;
 
 /// Draws until a start is accepted, at most. A task whose starts are refused this often gets the last one.
@@ -93,24 +94,6 @@ impl<L: Lane> Fresh<L> {
                 if filled { to.set(slot, x) } else { *to = L::splat(x) }
             }
             filled = true;
-        }
-    }
-}
-
-/// Copies one environment.
-pub(super) fn copy_lane<L: Lane>(from: &State<L>, i: usize, to: &mut State<L>, j: usize) {
-    let fields = [
-        (&from.qpos, &mut to.qpos),
-        (&from.qvel, &mut to.qvel),
-        (&from.act, &mut to.act),
-        (&from.ctrl, &mut to.ctrl),
-        (&from.mocap, &mut to.mocap),
-        (&from.warm, &mut to.warm),
-        (&from.vary, &mut to.vary),
-    ];
-    for (from, to) in fields {
-        for (x, y) in from.iter().zip(to) {
-            y.set(j, x.get(i));
         }
     }
 }

@@ -158,7 +158,7 @@ fn compile(name: &str, text: String, dir: &Path) -> Result<Model, MjcfError> {
     model.mean_inertia = settings.mean_inertia.unwrap_or(reference.mean);
     for (actuator, ratio) in attached.damp_ratios {
         let a = &model.actuators[actuator];
-        let critical = 2.0 * (a.gain[0] * reference.reflected(&model, a.target, a.gear)).sqrt();
+        let critical = 2.0 * (a.gain[0] * reference.felt(&model, a.target, a.gear)).max(0.0).sqrt();
         model.actuators[actuator].bias[2] = -ratio * critical;
     }
     for (joint, [time, ratio]) in spring_dampers {

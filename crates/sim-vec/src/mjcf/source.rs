@@ -130,7 +130,9 @@ impl Sources {
             return Err(MjcfError::Invalid { place: self.place(node.at), element: node.label(), what });
         }
         for child in xml.children() {
-            if let Some(text) = child.text().filter(|t| child.is_text() && !t.trim().is_empty()) {
+            // a stray `>` is in files in use; letters and digits were meant to be something
+            let meant = |t: &&str| child.is_text() && t.contains(char::is_alphanumeric);
+            if let Some(text) = child.text().filter(meant) {
                 let blank = text.len() - text.trim_start().len();
                 let place = self.place(spot(child.range().start + blank));
                 let what = format!("text `{}` means nothing in MJCF; make it a comment", shorten(text.trim()));

@@ -13,25 +13,25 @@ struct Column {
 
 /// Inertia in the reference configuration.
 pub(super) struct Reference {
-    /// `[nv]` diagonal of the mass matrix.
-    pub(super) inertia: Vec<f64>,
-    /// Its mean.
+    /// Mean diagonal of the mass matrix.
     pub(super) mean: f64,
+    /// Lower triangle L of the mass matrix L·Lᵀ.
+    factor: Vec<f64>,
     /// `[ntendon][nv]` derivatives of tendon lengths.
-    pub(super) tendons: Vec<Vec<f64>>,
+    tendons: Vec<Vec<f64>>,
 }
 
 impl Reference {
-    /// The inertia that a transmission of that gear moves: `Σ_i M_ii / (gear·J_i)²` over the dofs it moves.
-    pub(super) fn reflected(&self, model: &Model, target: Transmission, gear: f64) -> f64 {
-        let term = |dof: usize, j: f64| {
-            let square = (gear * j).powi(2);
-            if square > 1e-15 { self.inertia[dof] / square } else { 0.0 }
+    /// The inertia that a transmission feels: `1 / (J·M⁻¹·Jᵀ)` with J the derivative of its length; 0 if nothing moves it.
+    pub(super) fn felt(&self, model: &Model, target: Transmission, gear: f64) -> f64 {
+        let j: Vec<f64> = match target {
+            Transmission::Joint(id) => {
+                (0..model.nv()).map(|i| if i == model.joints[id].dof { gear } else { 0.0 }).collect()
+            }
+            Transmission::Tendon(id) => self.tendons[id].iter().map(|j| gear * j).collect(),
         };
-        match target {
-            Transmission::Joint(id) => term(model.joints[id].dof, 1.0),
-            Transmission::Tendon(id) => self.tendons[id].iter().enumerate().map(|(i, j)| term(i, *j)).sum(),
-        }
+        let inverse = weight(&self.factor, j);
+        if inverse > 1e-15 { 1.0 / inverse } else { 0.0 }
     }
 }
 
@@ -73,8 +73,7 @@ pub(super) fn set(model: &mut Model) -> Result<Reference, Id> {
     for (i, d) in model.dofs.iter().enumerate() {
         m[i * nv + i] += d.armature;
     }
-    let inertia: Vec<f64> = (0..nv).map(|i| m[i * nv + i]).collect();
-    let mean = if nv == 0 { 1.0 } else { inertia.iter().sum::<f64>() / nv as f64 };
+    let mean = if nv == 0 { 1.0 } else { (0..nv).map(|i| m[i * nv + i]).sum::<f64>() / nv as f64 };
     let l = cholesky(m, nv).map_err(|dof| model.dofs[dof].body)?;
 
     let unit = |i: usize| {
@@ -116,7 +115,7 @@ pub(super) fn set(model: &mut Model) -> Result<Reference, Id> {
         let tendon = &mut model.tendons[i];
         (tendon.length0, tendon.invweight0) = (length0, weight(&l, j.clone()));
     }
-    Ok(Reference { inertia, mean, tendons })
+    Ok(Reference { mean, factor: l, tendons })
 }
 
 /// Lengths at `qpos_spring` for springs of tendons that have none of their own (−1).

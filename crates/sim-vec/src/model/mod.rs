@@ -374,6 +374,11 @@ impl Model {
         self.bodies.iter().filter(|b| b.mocap.is_some()).count()
     }
 
+    /// `[nmocap · 7]` where mocap bodies are in the file: position and orientation of each.
+    pub fn mocap0(&self) -> impl Iterator<Item = f64> {
+        self.bodies.iter().filter(|b| b.mocap.is_some()).flat_map(|b| b.pos.into_iter().chain(b.quat))
+    }
+
     /// Values of all sensors.
     pub fn nsensordata(&self) -> usize {
         self.sensors.iter().map(|s| s.kind.dim()).sum()

@@ -8,11 +8,13 @@ use crate::rng::Rng;
 use crate::view::View;
 
 pub mod control;
+pub mod custom;
 
 /// A task on a model. Everything here is about one environment, in f64; [`crate::batch`] runs thousands of them.
 ///
-/// An own task on an own MJCF file needs no more than this trait and [`crate::sim_vec_of`].
-/// Methods must be pure: equal inputs give equal outputs, on any thread.
+/// An own task on an own MJCF file needs no more than this trait and [`crate::SimVec::builder_of`];
+/// [`custom::CustomTask`] makes one of closures. Methods must be pure: equal inputs give equal outputs, on any thread.
+/// They may not hand work to rayon, which might come back with another block of lanes while this one is open.
 pub trait Task: Send + Sync {
     /// Name, for messages and snapshots.
     fn name(&self) -> &str;
