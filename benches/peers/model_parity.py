@@ -289,14 +289,16 @@ def tendons(c, ours, m):
     c.same("tendons", len(ours), m.ntendon)
     spring = 0 if disabled(m, DSBL.mjDSBL_SPRING) else 1
     damper = 0 if disabled(m, DSBL.mjDSBL_DAMPER) else 1
+    dry = 0 if disabled(m, DSBL.mjDSBL_FRICTIONLOSS) else 1
     for i, t in enumerate(ours[: m.ntendon]):
         at = f"tendon {i} {t['name']}"
         c.same(f"{at} name", t["name"], name(m, MJ.mjtObj.mjOBJ_TENDON, i))
         c.same(f"{at} path", t["path"], path(m, i))
         c.close(f"{at} range", t["range"], m.tendon_range[i] if m.tendon_limited[i] else None)
         for field, theirs in [("margin", "margin"), ("length0", "length0"), ("invweight0", "invweight0"),
-                              ("rest", "lengthspring"), ("friction_loss", "frictionloss")]:
+                              ("rest", "lengthspring")]:
             c.close(f"{at} {field}", t[field], getattr(m, f"tendon_{theirs}")[i])
+        c.close(f"{at} friction loss", t["friction_loss"], m.tendon_frictionloss[i] * dry)
         c.close(f"{at} stiffness", t["stiffness"], m.tendon_stiffness[i] * spring)
         c.close(f"{at} damping", t["damping"], m.tendon_damping[i] * damper)
         soft(c, f"{at} limit", t["limit"], m.tendon_solref_lim[i], m.tendon_solimp_lim[i])

@@ -243,11 +243,16 @@ class Bench:
             "versions": {"rustc": run("rustc", "--version").removeprefix("rustc "), "Python": platform.python_version(),
                          **{n: version(p) for n, p in [("MuJoCo", "mujoco"), ("dm_control", "dm_control"), ("EnvPool", "envpool"), ("NumPy", "numpy")]}},
             "rounds": self.a.rounds,
-            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "load": load(),
         }
         self.data["about"] = about
         self.say(f"{about['command']} at commit {about['commit']}", about["machine"], ", ".join(f"{n} {v}" for n, v in about["versions"].items()),
                  f"{about['rounds']} rounds; medians, and of ratios the least and the largest; load average before: {cell(about['load'], 1)}")
+
+    def foot(self):
+        """Other work on the machine shows here, and in the spread."""
+        self.data["about"]["load_after"] = load()
+        self.say("", f"load average after: {cell(load(), 1)}")
 
     def write(self):
         text = os.path.abspath(self.a.out)
@@ -277,6 +282,10 @@ def repeats(wanted, done):
     return max(1, min(200, math.ceil(wanted / done)))
 
 
+def load():
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def processor():
     try:
         with open("/proc/cpuinfo") as f:
@@ -301,6 +310,7 @@ def main():
         begin = time.monotonic()
         section()
         print(f"   ({time.monotonic() - begin:.0f} s)", file=sys.stderr)
+    bench.foot()
     bench.write()
 
 

@@ -47,10 +47,7 @@ pub fn bench(root: &Path, what: Bench) -> Result<()> {
         Some(python) => python.clone(),
         None => venv(&target.join("peers"))?,
     };
-    missing(&python).with_context(|| match &o.python {
-        Some(_) => format!("install with `{} -m pip install {}`", python.display(), NEEDED.join(" ")),
-        None => format!("remove {} and try again", target.join("peers").display()),
-    })?;
+    missing(&python)?;
     run(root, &["cargo", "build", "--release", "-p", "sim-vec", "--examples"])?;
     let out = match &o.out {
         Some(out) => std::path::absolute(out)?,
@@ -105,7 +102,9 @@ fn missing(python: &Path) -> Result<()> {
     let ask = ask.with_context(|| format!("no Python at `{}`; name one with --python", python.display()))?;
     if !ask.status.success() {
         let said = String::from_utf8_lossy(&ask.stderr);
-        bail!("`{}` lacks a peer: {}", python.display(), said.trim().lines().last().unwrap_or("it does not say which"));
+        let last = said.trim().lines().last().unwrap_or("it does not say which").to_string();
+        let python = python.display();
+        bail!("`{python}` lacks a peer: {last}; install with `{python} -m pip install {}`", NEEDED.join(" "));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::error::MjcfError;
 use super::geom::{Compiled, orient};
-use super::rotation::{Mat3, Quat, Vec3, compose, dot, matrix, product, sub, transpose};
+use super::rotation::{EPS, Mat3, Quat, Vec3, compose, dot, matrix, mul, product, sub, transpose};
 use super::settings::{Compiler, Settings};
 use super::value::Reader;
 
@@ -70,7 +70,11 @@ impl Inertia {
                 if orientation.is_some() {
                     return Err(r.wrong(a, "no orientation next to it: a full tensor has one of its own"));
                 }
-                principal([xx, xy, xz, xy, yy, yz, xz, yz, zz])
+                let (moments, quat) = principal([xx, xy, xz, xy, yy, yz, xz, yz, zz]);
+                if moments[2] < EPS {
+                    return Err(r.wrong(a, "a tensor with positive moments: xx yy zz xy xz yz"));
+                }
+                (moments, quat)
             }
             (Some(_), Some((a, _))) => return Err(r.wrong(a, "nothing next to diaginertia; remove one of them")),
             (None, None) => ([0.0; 3], quat),
@@ -109,29 +113,49 @@ pub(super) fn turned(quat: Quat, moments: [f64; 3]) -> Mat3 {
     product(&scaled, &transpose(&r))
 }
 
-/// Eigenvalues of a symmetric matrix, largest first, and the rotation to its eigenvectors: cyclic Jacobi rotations.
-fn principal(mut a: Mat3) -> ([f64; 3], Quat) {
-    let mut v: Mat3 = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+/// Eigenvalues of a symmetric matrix, largest first, and the rotation to its eigenvectors.
+///
+/// Jacobi rotations of the largest element off the diagonal, by the smaller angle, and quarter turns to sort: frames
+/// of free bodies may be aligned to the axes, so their order and signs are MuJoCo's.
+fn principal(a: Mat3) -> ([f64; 3], Quat) {
     let size = a.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    for sweep in 0..64 {
-        let (p, q) = [(0, 1), (0, 2), (1, 2)][sweep % 3];
-        let off = a[3 * p + q];
-        if off.abs() > 1e-17 * size {
-            // the angle that brings the element to 0
-            let theta = 0.5 * (2.0 * off).atan2(a[4 * q] - a[4 * p]);
-            let (s, c) = theta.sin_cos();
-            let mut turn: Mat3 = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
-            (turn[4 * p], turn[4 * q], turn[3 * p + q], turn[3 * q + p]) = (c, c, s, -s);
-            a = product(&transpose(&turn), &product(&a, &turn));
-            v = product(&v, &turn);
+    let mut quat: Quat = [1.0, 0.0, 0.0, 0.0];
+    let mut moments = [a[0], a[4], a[8]];
+    for _ in 0..64 {
+        let v = matrix(quat);
+        let d = product(&product(&transpose(&v), &a), &v);
+        moments = [d[0], d[4], d[8]];
+        let [xy, xz, yz] = [d[1], d[2], d[5]].map(f64::abs);
+        let (p, q, axis) = if xy > xz && xy > yz {
+            (0, 1, 2)
+        } else if xz > yz {
+            (0, 2, 1)
+        } else {
+            (1, 2, 0)
+        };
+        let off = d[3 * p + q];
+        if off.abs() <= 1e-17 * size {
+            break;
+        }
+        // tangent of the angle: the smaller root of t² + 2τt − 1
+        let tau = (d[4 * q] - d[4 * p]) / (2.0 * off);
+        let angle = (1.0 / (tau.abs() + (1.0 + tau * tau).sqrt())).atan();
+        // the turn from p to q is a negative one about y
+        let sign = if (tau >= 0.0) == (axis == 1) { 1.0 } else { -1.0 };
+        let (sine, cosine) = (sign * angle / 2.0).sin_cos();
+        let mut turn = [cosine, 0.0, 0.0, 0.0];
+        turn[axis + 1] = sine;
+        quat = mul(quat, turn);
+    }
+    for i in [0, 1, 0] {
+        if moments[i] + 1e-12 < moments[i + 1] {
+            moments.swap(i, i + 1);
+            let mut turn = [std::f64::consts::FRAC_1_SQRT_2, 0.0, 0.0, 0.0];
+            turn[(i + 2) % 3 + 1] = turn[0];
+            quat = mul(quat, turn);
         }
     }
-    let mut order = [0, 1, 2];
-    order.sort_by(|&i, &j| a[4 * j].total_cmp(&a[4 * i]));
-    let column = |k: usize| [v[k], v[3 + k], v[6 + k]];
-    let (x, y) = (column(order[0]), column(order[1]));
-    let z = super::rotation::cross(x, y);
-    (order.map(|k| a[4 * k]), super::rotation::from_columns(x, y, z))
+    (moments, quat)
 }
 
 /// Scales all bodies to the model's total mass.
@@ -157,7 +181,7 @@ mod tests {
             [1.0, 1e-9, 0.0, 1e-9, 1.0, 0.0, 0.0, 0.0, 1.0],
         ] {
             let (moments, quat) = principal(a);
-            assert!(moments[0] >= moments[1] && moments[1] >= moments[2], "{moments:?}");
+            assert!(moments[0] + 1e-12 >= moments[1] && moments[1] + 1e-12 >= moments[2], "{moments:?}");
             for (x, y) in turned(quat, moments).iter().zip(a) {
                 assert!((x - y).abs() < 1e-14, "{x} {y}");
             }

@@ -35,7 +35,7 @@ fn single(a: (&Solid, &Pose), b: (&Solid, &Pose), margin: f64) -> Option<(Touch,
             let [x, y] = near.on;
             let n = unit(sub(y, x)).0;
             let t = contact(near.dist - (ra + rb), [along(x, n, ra), along(y, n, -rb)], margin)?;
-            let corners = std::array::from_fn(|k| near.simplex[k.min(near.count - 1)]);
+            let corners = std::array::from_fn(|k| near.simplex[k.min(near.count.max(1) - 1)]);
             return Some((t, corners));
         }
     }

@@ -368,5 +368,5 @@ fn same_side(p: Vec3, q: Vec3, r: Vec3, other: Vec3) -> bool {
 /// Whether `p` is a point of the triangle.
 fn on_triangle(t: [Vec3; 3], p: Vec3) -> bool {
     let w = coordinates(t, p);
-    w.iter().all(|&x| !(x < 0.0)) && norm(sub(mix(w, t), p)) < TINY
+    w.iter().all(|&x| x >= 0.0) && norm(sub(mix(w, t), p)) < TINY
 }

@@ -28,7 +28,7 @@ pub(super) struct Nearest {
 
 /// What a tetrahedron that walks towards the origin found.
 enum Walk {
-    Inside([Vertex; 4]),
+    Inside,
     Apart,
     /// The origin is on the plane of a facet, or there were too many steps.
     Unclear,
@@ -68,8 +68,9 @@ pub(super) fn nearest(two: &Two, cutoff: f64) -> Nearest {
             return Nearest { apart: true, count: 0, ..near };
         }
         if n == 3 && walk {
-            match contains_origin(two, near.simplex, &mut step) {
-                Walk::Inside(simplex) => return Nearest { dist: 0.0, simplex, count: 4, ..near },
+            let mut simplex = near.simplex;
+            match contains_origin(two, &mut simplex, &mut step) {
+                Walk::Inside => return Nearest { dist: 0.0, simplex, count: 4, ..near },
                 Walk::Apart => return Nearest { apart: true, count: 0, ..near },
                 Walk::Unclear => walk = false,
             }
@@ -123,7 +124,7 @@ fn blend(weights: &[f64; 4], simplex: &[Vertex], point: impl Fn(&Vertex) -> Vec3
 
 /// Walks a tetrahedron towards the origin: the vertex opposite to the facet that the origin is farthest beyond is
 /// replaced by the farthest point beyond that facet.
-fn contains_origin(two: &Two, mut simplex: [Vertex; 4], step: &mut usize) -> Walk {
+fn contains_origin(two: &Two, simplex: &mut [Vertex; 4], step: &mut usize) -> Walk {
     // facets as seen from outside; a swap after each replacement keeps the orientation
     const FACETS: [[usize; 3]; 4] = [[2, 1, 3], [0, 2, 3], [1, 0, 3], [0, 1, 2]];
     while *step < STEPS {
@@ -145,7 +146,7 @@ fn contains_origin(two: &Two, mut simplex: [Vertex; 4], step: &mut usize) -> Wal
         let j = if height[2] < height[3] { 2 } else { 3 };
         let worst = if height[i] < height[j] { i } else { j };
         if height[worst] > 0.0 {
-            return Walk::Inside(simplex);
+            return Walk::Inside;
         }
         simplex[worst] = two.support(normal[worst]);
         if dot(normal[worst], simplex[worst].d) < 0.0 {

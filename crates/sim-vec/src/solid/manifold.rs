@@ -70,22 +70,19 @@ pub(super) fn features(a: Site, b: Site, normal: Vec3, margin: f64, out: &mut Li
     let (faces_a, faces_b) = (a.faces(normal), b.faces(neg(normal)));
     let facing = faces_a.iter().find_map(|f| faces_b.iter().find(|g| dot(f.0, g.0) < -FACING).map(|g| (*f, *g)));
     if let Some((f, g)) = facing {
-        let polygon = clipped(b.polygon(g), &a.polygon(f), f.0, margin);
-        return contacts(&polygon, a.polygon(f).points[0], f.0, neg(g.0), -0.5, out);
+        let face = a.polygon(f);
+        let polygon = clipped(b.polygon(g), &face, f.0, margin);
+        return contacts(&polygon, face.points[0], f.0, neg(g.0), Keep::Foot, out);
     }
-    if a.rank < 3 && a.rank <= b.rank {
-        let Some((edge, g)) = lying(&a.edges(normal), &faces_b) else { return false };
+    if let Some((edge, g)) = lying(&a.edges(normal), &faces_b) {
         let face = b.polygon(g);
         let polygon = clipped(edge, &face, g.0, margin);
-        contacts(&polygon, face.points[0], g.0, neg(g.0), 0.5, out)
-    } else if b.rank < 3 {
-        let Some((edge, f)) = lying(&b.edges(neg(normal)), &faces_a) else { return false };
-        let face = a.polygon(f);
-        let polygon = clipped(edge, &face, f.0, margin);
-        contacts(&polygon, face.points[0], f.0, f.0, -0.5, out)
-    } else {
-        false
+        return contacts(&polygon, face.points[0], g.0, neg(g.0), Keep::First, out);
     }
+    let Some((edge, f)) = lying(&b.edges(neg(normal)), &faces_a) else { return false };
+    let face = a.polygon(f);
+    let polygon = clipped(edge, &face, f.0, margin);
+    contacts(&polygon, face.points[0], f.0, f.0, Keep::Foot, out)
 }
 
 /// The first edge that lies on one of the faces.
@@ -96,13 +93,24 @@ fn lying(edges: &Few<[Vec3; 2]>, faces: &Few<Face>) -> Option<(Polygon, Face)> {
     })
 }
 
-/// Contacts at the corners of a polygon, at their heights over a face with a point and a `face_normal`; `share` of
-/// the distance along `normal` leads to the middle.
-fn contacts(polygon: &Polygon, point: Vec3, face_normal: Vec3, normal: Vec3, share: f64, out: &mut List) -> bool {
+/// Which solid the corners of a polygon are on.
+enum Keep {
+    /// On the first, so that the second is `dist` along the normal.
+    First,
+    /// On the second; its foot on the face is on the first.
+    Foot,
+}
+
+/// Contacts at the corners of a polygon, at their heights over a face with a point and a `face_normal`.
+fn contacts(polygon: &Polygon, point: Vec3, face_normal: Vec3, normal: Vec3, keep: Keep, out: &mut List) -> bool {
     out.count = if polygon.count > 0 { 0 } else { out.count };
     for &p in polygon.points() {
-        let dist = dot(sub(p, point), face_normal);
-        out.push(Touch::free(dist, along(p, normal, share * dist), unit(normal).0));
+        let height = dot(sub(p, point), face_normal);
+        let (first, dist) = match keep {
+            Keep::First => (p, height),
+            Keep::Foot => (along(p, face_normal, -height), height * dot(face_normal, normal)),
+        };
+        out.push(Touch::free(dist, along(first, normal, 0.5 * dist), unit(normal).0));
     }
     polygon.count > 0
 }
@@ -211,12 +219,15 @@ impl Ranked<'_> {
                 let len = (l[0] * l[0] + l[1] * l[1]).sqrt();
                 let (x, y) = (l[0] / len * radius, l[1] / len * radius);
                 let z = if l[2] > 0.0 { half } else { -half };
-                Few::one([world([x, y, z]), world([x, y, -z])])
+                // the corner itself, unless a layer moved it off the side
+                let on_side = (len - radius).abs() < 1e-9 * radius;
+                let start = if on_side { start } else { world([x, y, z]) };
+                Few::one([start, along(start, pose.axis(), -2.0 * z)])
             }
             Solid::Capsule { radius, half } => {
-                let l = unturn(&pose.mat, sub(start, pose.pos));
-                let z = if l[2] > 0.0 { half } else { -half };
-                Few::one([z, -z].map(|z| along(world([0.0, 0.0, z]), dir, radius)))
+                let axis = pose.axis();
+                let out = scale(along(dir, axis, -dot(dir, axis)), radius);
+                Few::one([-half, half].map(|z| add(along(pose.pos, axis, z), out)))
             }
             _ => Few::none([start; 2]),
         }
@@ -318,9 +329,9 @@ fn clipped(subject: Polygon, face: &Polygon, normal: Vec3, margin: f64) -> Polyg
     low
 }
 
-/// Twice the area of a quadrilateral, halved: its diagonal pairs' cross products.
+/// Area of a quadrilateral, from two triangles.
 fn area(a: Vec3, b: Vec3, c: Vec3, d: Vec3) -> f64 {
-    0.5 * norm(add(cross(sub(d, a), sub(b, d)), cross(sub(c, b), sub(a, c))))
+    0.5 * (norm(cross(sub(b, a), sub(c, a))) + norm(cross(sub(c, a), sub(d, a))))
 }
 
 /// Four corners of a convex polygon that enclose much of it, found by moving them around it in turn as long as the

@@ -2,7 +2,7 @@
 //!
 //! [`touch`] takes two posed solids and writes their contacts in MuJoCo's order. Pairs with a closed form have a
 //! function each: [`plane`], [`round`], [`boxes`], [`box_box`]. The others go through [`convex`]: the nearest points of
-//! two convex sets by [`gjk`], the depth of overlapping ones by [`epa`], more than one point by tilting both solids.
+//! two convex sets by [`gjk`], the depth of overlapping ones by [`epa`], more than one point by [`manifold`].
 //! Nothing is allocated.
 mod box_box;
 mod boxes;

@@ -88,7 +88,7 @@ pub(super) fn capsules(a: &Pose, s1: [f64; 2], b: &Pose, s2: [f64; 2], margin: f
     let (m11, m12, m22) = (dot(h1, h1), -dot(h1, h2), dot(h2, h2));
     let (u, v) = (-dot(h1, d), dot(h2, d));
     let det = m11 * m22 - m12 * m12;
-    let clip = |x: f64| x.max(-1.0).min(1.0);
+    let clip = |x: f64| x.clamp(-1.0, 1.0);
     let mut at = |x1: f64, x2: f64| {
         let first = Ball { centre: add(scale(h1, x1), a.pos), radius: s1[0], axis: a.axis() };
         balls(first, Ball { centre: add(scale(h2, x2), b.pos), radius: s2[0], axis: b.axis() }, margin, out);

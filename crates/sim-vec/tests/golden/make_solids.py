@@ -93,7 +93,7 @@ def case(kinds, k, rng):
     u = u / np.linalg.norm(u)
     side = np.zeros(3)
     if how in (4, 5): side = rng.uniform(-0.2, 0.2, 3) * (k % 16 >= 8 or kinds[0] == "plane")
-    if kinds[0] == "plane": side = rng.normal(size=3) - u * 0
+    if kinds[0] == "plane": side = rng.normal(size=3)
     at = lambda t: [first + q[0], [float(round(x, 4)) for x in np.array(first) + side + t * u] + q[1]]
     pair = Pair(kinds, sizes, margin)
     # the farthest touch along u
