@@ -449,7 +449,8 @@ def row(label, result, c):
     if c is None:
         return f"| {label} | refused | {result.replace('|', ' ')} |"
     m = result["model"]
-    counts = ", ".join(f"{len(m[k])} {k}" for k in ["bodies", "dofs", "pairs", "tendons", "equalities", "actuators", "sensors"] if m[k])
+    parts = ["bodies", "dofs", "pairs", "tendons", "equalities", "actuators", "sensors"]
+    counts = ", ".join(f"{len(m[k])} {k}" for k in parts if m[k])
     state = f"{c.numbers} numbers, error {c.error:.0e}" if not c.differences else f"differs: {c.differences[0]}"
     return f"| {label} | loads | {counts}; {state} |"
 
@@ -459,6 +460,7 @@ def main():
     parser.add_argument("files", nargs="*")
     parser.add_argument("--compile", default=os.path.join(ROOT, "target/release/examples/compile"))
     parser.add_argument("--menagerie", help="a checkout of mujoco_menagerie; its scenes are left out")
+    parser.add_argument("--source", default="", help="a sentence for the table: which copy of the menagerie this is")
     parser.add_argument("--table", help="Markdown file to write")
     args = parser.parse_args()
 
@@ -481,13 +483,16 @@ def main():
             print(rows[-1])
             for d in c.differences[1:12] if c else []:
                 print("   ", d)
-        lines += [f"## {title}", "", f"{loaded} of {len(models)} load.", "", "| model | | |", "|---|---|---|", *rows, ""]
+        lines += [f"## {title}", "", f"{loaded} of {len(models)} load.", "",
+                  "| model | result | contents and agreement, or reason |", "|---|---|---|", *rows, ""]
     if args.table:
         command = f"python benches/peers/model_parity.py{' --menagerie DIR' if args.menagerie else ''} --table {args.table}"
         head = ["# Which models load", "",
-                f"Made by `{command}` with MuJoCo {mujoco.__version__}. What loads is compared with MuJoCo's compiled",
-                "model field by field (without mesh geoms, so that no mesh files are needed); the error is the largest",
-                "|ours − MuJoCo's| / max(1, |MuJoCo's|). What is refused names its place and what to write instead.", ""]
+                f"Made by `{command}`",
+                f"with MuJoCo {mujoco.__version__}. What loads is compared with MuJoCo's compiled model field by field",
+                "(without mesh geoms, so that no mesh files are needed); the error is the largest",
+                "|ours − MuJoCo's| / max(1, |MuJoCo's|). What is refused names its place and what to write instead.",
+                *([args.source] if args.source else []), ""]
         with open(args.table, "w") as f:
             f.write("\n".join(head + lines))
     sys.exit(bool(bad))

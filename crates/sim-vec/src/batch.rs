@@ -13,17 +13,22 @@ use rollouts::{EnvSpec, SnapshotError, Status, StepOut, VecEnv};
 use crate::SimError;
 use crate::engine::{Engine, Scratch, State};
 use crate::lane::Lane;
-use crate::lane_state::{MAX_VALUE, copy_lane};
+use crate::lane_state::MAX_VALUE;
 use crate::rng::Rng;
 use crate::tasks::Task;
 use crate::view::View;
 
 mod access;
+mod ahead;
 mod snapshot;
 mod start;
+mod vary;
 
 pub(crate) use access::Lanes;
+use ahead::Ahead;
 use start::Fresh;
+pub use vary::Ranges;
+use vary::varied;
 
 /// Episode number whose random stream gives a lane's initial phase.
 const PHASE_STREAM: u64 = u64::MAX;
@@ -39,12 +44,20 @@ pub struct BatchOptions {
     pub substeps: usize,
     /// Control steps after which an episode is truncated.
     pub episode_steps: usize,
+    /// How lanes differ from the model, if they do.
+    pub vary: Option<Ranges>,
 }
 
 impl BatchOptions {
     /// `lanes` environments in step with one another, with the task's clock.
     pub fn new(task: &dyn Task, lanes: usize) -> Self {
-        BatchOptions { lanes, stagger: false, substeps: task.substeps(), episode_steps: task.episode_steps() }
+        BatchOptions {
+            lanes,
+            stagger: false,
+            substeps: task.substeps(),
+            episode_steps: task.episode_steps(),
+            vary: None,
+        }
     }
 }
 
@@ -96,6 +109,7 @@ struct Shared<L: Lane> {
     substeps: usize,
     steps: u32,
     stagger: bool,
+    vary: Option<Ranges>,
 }
 
 /// All environments of a task in lanes of type `L`. Implements [`VecEnv`]; see [`crate::SimVec`] for the front.
@@ -104,9 +118,13 @@ pub struct Batch<L: Lane> {
     lanes: usize,
     blocks: Vec<Block<L>>,
     fresh: Vec<Fresh<L>>,
+    /// By block.
+    ahead: Vec<Ahead<L>>,
     workers: Vec<Mutex<Worker<L>>>,
     /// Lanes that start an episode in this call.
     queue: Vec<u32>,
+    /// Lanes for which a start is drawn in this call: those that need it now, then those that will.
+    drawn: Vec<u32>,
     /// `[N, O]` last finite observation of each lane.
     held: Vec<f32>,
     non_finite: u64,
@@ -116,7 +134,7 @@ impl<L: Lane> Batch<L> {
     /// Environments of a task. Errors: [`SimError::Engine`], or [`SimError::Nothing`] if there are no lanes,
     /// observations, actions or steps.
     pub fn new(task: Arc<dyn Task>, options: BatchOptions) -> Result<Self, SimError> {
-        let BatchOptions { lanes, stagger, substeps, episode_steps } = options;
+        let BatchOptions { lanes, stagger, substeps, episode_steps, vary } = options;
         let model = task.model().clone();
         let (obs_dim, act_dim, goal_dim) = (task.obs_dim(), model.nu(), task.goal_dim());
         let counts = [
@@ -129,7 +147,9 @@ impl<L: Lane> Batch<L> {
         if let Some((_, what)) = counts.into_iter().find(|&(n, _)| n == 0) {
             return Err(SimError::Nothing { task: task.name().into(), what });
         }
+        vary.map_or(Ok(()), |v| v.check())?;
         let engine = Engine::<L>::new(model.clone())?;
+        let state = || varied(engine.state(), &model, vary);
         let range = model.actuators.iter().map(|a| match a.ctrl_range {
             Some([low, high]) => [0.5 * (low + high), 0.5 * (high - low)],
             None => [0.0, 1.0],
@@ -137,7 +157,7 @@ impl<L: Lane> Batch<L> {
         let blocks = (0..lanes.div_ceil(L::W)).map(|b| {
             let used = L::W.min(lanes - b * L::W);
             Block {
-                state: engine.state(),
+                state: state(),
                 records: vec![Record::default(); used],
                 goals: vec![0.0; used * goal_dim],
                 ended: 0,
@@ -145,13 +165,16 @@ impl<L: Lane> Batch<L> {
             }
         });
         let blocks: Vec<_> = blocks.collect();
-        let fresh = (0..blocks.len()).map(|_| Fresh::new(engine.state(), obs_dim, goal_dim)).collect();
+        let fresh = (0..blocks.len()).map(|_| Fresh::new(state(), obs_dim, goal_dim)).collect();
+        let ahead = (0..blocks.len()).map(|_| Ahead::new(state(), obs_dim, goal_dim)).collect();
         let mut batch = Batch {
             lanes,
             blocks,
             fresh,
+            ahead,
             workers: Vec::new(),
             queue: Vec::with_capacity(lanes),
+            drawn: Vec::with_capacity(lanes),
             held: vec![0.0; lanes * obs_dim],
             non_finite: 0,
             shared: Shared {
@@ -161,6 +184,7 @@ impl<L: Lane> Batch<L> {
                 substeps,
                 steps: episode_steps.min(u32::MAX as usize) as u32,
                 stagger,
+                vary,
                 engine,
                 task,
             },
@@ -171,13 +195,13 @@ impl<L: Lane> Batch<L> {
 
     /// One worker per thread of the pool that is calling. Allocates only when the pool has grown.
     fn staff(&mut self) {
-        let Shared { task, engine, obs_dim, .. } = &self.shared;
+        let Shared { task, engine, obs_dim, vary, .. } = &self.shared;
         while self.workers.len() < rayon::current_num_threads() {
             self.workers.push(Mutex::new(Worker {
                 scratch: engine.scratch(),
                 view: View::of(&**task),
                 obs: vec![0.0; *obs_dim],
-                trial: engine.state(),
+                trial: varied(engine.state(), task.model(), *vary),
                 qpos: vec![0.0; task.model().nq],
                 qvel: vec![0.0; task.model().nv()],
                 rngs: Vec::with_capacity(L::W),
@@ -187,22 +211,65 @@ impl<L: Lane> Batch<L> {
 
     /// Starts an episode in every lane of the queue and writes its first observation. `obs`: `[N, O]`.
     fn start(&mut self, obs: &mut [f32]) {
-        let Batch { shared, blocks, fresh, workers, queue, held, .. } = self;
+        let Batch { shared, blocks, fresh, ahead, workers, queue, drawn, held, .. } = self;
         let (o, g) = (shared.obs_dim, shared.goal_dim);
-        for (group, lanes) in fresh.iter_mut().zip(queue.chunks(L::W)) {
-            group.take(lanes.iter().map(|&n| blocks[n as usize / L::W].records[n as usize % L::W]));
+        drawn.clear();
+        for &n in queue.iter() {
+            let (block, lane) = (n as usize / L::W, n as usize % L::W);
+            if ahead[block].has(lane) {
+                let row = n as usize * o..(n as usize + 1) * o;
+                ahead[block].begin(lane, &mut blocks[block], &mut obs[row.clone()]);
+                held[row.clone()].copy_from_slice(&obs[row]);
+            } else {
+                drawn.push(n);
+            }
         }
-        let groups = queue.len().div_ceil(L::W);
+        let now = drawn.len();
+        if now == 0 {
+            return;
+        }
+        foresee(blocks, ahead, queue, drawn);
+        for (group, lanes) in fresh.iter_mut().zip(drawn.chunks(L::W)) {
+            group.take(lanes.iter().map(|&n| {
+                let record = blocks[n as usize / L::W].records[n as usize % L::W];
+                if queue.binary_search(&n).is_ok() { record } else { ahead::next(record) }
+            }));
+        }
+        let groups = drawn.len().div_ceil(L::W);
         fresh[..groups].par_iter_mut().for_each(|group| group.draw(shared, &mut worker(workers)));
-        for (i, &n) in queue.iter().enumerate() {
+        for (i, &n) in drawn.iter().enumerate() {
             let (n, group, from) = (n as usize, &fresh[i / L::W], i % L::W);
-            let (block, lane) = (&mut blocks[n / L::W], n % L::W);
-            copy_lane(&group.state, from, &mut block.state, lane);
-            block.goals[lane * g..(lane + 1) * g].copy_from_slice(&group.goals[from * g..(from + 1) * g]);
-            let row = &group.obs[from * o..(from + 1) * o];
-            obs[n * o..(n + 1) * o].copy_from_slice(row);
-            held[n * o..(n + 1) * o].copy_from_slice(row);
+            let (block, lane) = (n / L::W, n % L::W);
+            ahead[block].keep(lane, group, from, o, g);
+            if i < now {
+                let row = n * o..(n + 1) * o;
+                ahead[block].begin(lane, &mut blocks[block], &mut obs[row.clone()]);
+                held[row.clone()].copy_from_slice(&obs[row]);
+            }
         }
+    }
+}
+
+/// Fills the last group of `drawn` with lanes whose next start is not there yet, the ones nearest to their end first.
+fn foresee<L: Lane>(blocks: &[Block<L>], ahead: &[Ahead<L>], queue: &[u32], drawn: &mut Vec<u32>) {
+    let now = drawn.len();
+    let room = now.next_multiple_of(L::W) - now;
+    if room == 0 {
+        return;
+    }
+    for (b, block) in blocks.iter().enumerate() {
+        for lane in (0..block.records.len()).filter(|&lane| !ahead[b].has(lane)) {
+            let n = (b * L::W + lane) as u32;
+            if queue.binary_search(&n).is_err() {
+                drawn.push(n);
+            }
+        }
+    }
+    let later = &mut drawn[now..];
+    if later.len() > room {
+        let clock = |n: &u32| blocks[*n as usize / L::W].records[*n as usize % L::W].clock;
+        later.select_nth_unstable_by_key(room, |n| (std::cmp::Reverse(clock(n)), *n));
+        drawn.truncate(now + room);
     }
 }
 
@@ -300,6 +367,7 @@ impl<L: Lane> VecEnv for Batch<L> {
         assert_eq!(seeds.len(), self.lanes, "one seed per lane");
         assert_eq!(obs.len(), self.held.len(), "observations are [lanes, obs_dim]");
         self.staff();
+        self.ahead.iter_mut().for_each(|a| a.ready = 0);
         for (block, seeds) in self.blocks.iter_mut().zip(seeds.chunks(L::W)) {
             for (record, &seed) in block.records.iter_mut().zip(seeds) {
                 *record = self.shared.begin(seed);
@@ -337,7 +405,7 @@ impl<L: Lane> VecEnv for Batch<L> {
             self.non_finite += block.bad;
             for (lane, record) in block.records.iter_mut().enumerate().filter(|(lane, _)| block.ended >> lane & 1 == 1)
             {
-                *record = Record { episode: record.episode + 1, clock: 0, ..*record };
+                *record = ahead::next(*record);
                 self.queue.push((b * L::W + lane) as u32);
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-use crate::batch::{Batch, BatchOptions, Lanes};
+use crate::batch::{Batch, BatchOptions, Lanes, Ranges};
 use crate::dispatch::{Isa, LaneVisitor, Precision, with_lane};
 use crate::lane::Lane;
 use crate::tasks::Task;
@@ -22,6 +22,7 @@ pub struct SimBuilder {
     step: Option<Step>,
     episode_steps: Option<usize>,
     stagger: bool,
+    vary: Option<Ranges>,
 }
 
 enum Threads {
@@ -46,6 +47,7 @@ impl SimBuilder {
             step: None,
             episode_steps: None,
             stagger: false,
+            vary: None,
         }
     }
 
@@ -110,11 +112,18 @@ impl SimBuilder {
         self
     }
 
+    /// Draws factors on masses, damping, actuator strength, friction and gravity anew for every lane and episode.
+    /// Default: every lane is as the model says.
+    pub fn vary(mut self, ranges: Ranges) -> Self {
+        self.vary = Some(ranges);
+        self
+    }
+
     /// Takes memory for all lanes and threads and, if asked, starts the threads.
     ///
     /// Errors: [`SimError::UnknownTask`] with the nearest names, [`SimError::Planned`]; [`SimError::Engine`] if the
     /// engine cannot take the model or the machine lacks the instruction set; [`SimError::Nothing`] if there are no
-    /// lanes, observations, actuators, physics steps or episode steps; [`SimError::ControlStep`];
+    /// lanes, observations, actuators, physics steps or episode steps; [`SimError::ControlStep`]; [`SimError::Range`];
     /// [`SimError::Threads`].
     pub fn build(self) -> Result<SimVec, SimError> {
         let task = self.task?;
@@ -128,6 +137,7 @@ impl SimBuilder {
             stagger: self.stagger,
             substeps,
             episode_steps: self.episode_steps.unwrap_or(task.episode_steps()),
+            vary: self.vary,
         };
         let pool = match self.threads {
             Threads::Calling => None,

@@ -70,6 +70,16 @@ pub enum SimError {
         /// The model's.
         timestep: f64,
     },
+    /// Factors on the model's numbers cannot be drawn from this interval.
+    #[error("{what} cannot vary between {low} and {high}; give factors [low, high] with low ≤ high, around 1")]
+    Range {
+        /// Which factor.
+        what: &'static str,
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
     /// The system refused the threads of a pool.
     #[error("a pool of {threads} threads cannot be started: {reason}")]
     Threads {

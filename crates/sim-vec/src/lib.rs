@@ -61,6 +61,7 @@ mod tendon;
 pub mod threads;
 pub mod view;
 
+pub use batch::Ranges;
 pub use builder::SimBuilder;
 pub use dispatch::{Isa, Precision};
 pub use error::SimError;

@@ -29,8 +29,22 @@ impl Dice {
 
 /// One of: a byte changed, a piece cut, a piece moved from another file, an attribute's value or name exchanged.
 fn mutate(text: &str, other: &str, dice: &mut Dice) -> String {
-    const VALUES: [&str; 14] =
-        ["", "0", "-1", "1e308", "nan", "true", "auto", "1 2 3", "0 0 0 0", "mesh", "free", "affine", "99999999999", "é"];
+    const VALUES: [&str; 14] = [
+        "",
+        "0",
+        "-1",
+        "1e308",
+        "nan",
+        "true",
+        "auto",
+        "1 2 3",
+        "0 0 0 0",
+        "mesh",
+        "free",
+        "affine",
+        "99999999999",
+        "é",
+    ];
     const WORDS: [&str; 12] = [
         "joint", "geom", "body", "site", "tendon", "fixed", "position", "default", "frame", "class", "name", "limited",
     ];

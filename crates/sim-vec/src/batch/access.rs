@@ -93,11 +93,13 @@ impl<L: Lane> Lanes for Batch<L> {
         for &(n, seed) in lanes {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);
             block.records[lane] = self.shared.begin(seed);
+            self.ahead[n / L::W].forget(lane);
             if block.ended >> lane & 1 == 0 {
                 block.ended |= 1 << lane;
                 self.queue.push(n as u32);
             }
         }
+        self.queue.sort_unstable();
         self.start(obs);
         Ok(())
     }

@@ -89,6 +89,7 @@ impl<L: Lane> Batch<L> {
             }
         }
         self.non_finite = non_finite;
+        self.ahead.iter_mut().for_each(|a| a.ready = 0);
         let g = self.shared.goal_dim;
         for (n, held) in self.held.chunks_exact_mut(self.shared.obs_dim).enumerate() {
             let (block, lane) = (&mut self.blocks[n / L::W], n % L::W);

@@ -77,6 +77,7 @@ impl<L: Lane> Fresh<L> {
     /// they take the same path through contacts and solver.
     fn propose(&mut self, shared: &Shared<L>, worker: &mut Worker<L>, pending: u32) {
         let Worker { trial, qpos, qvel, rngs, .. } = worker;
+        let vary = shared.vary;
         let (model, g) = (shared.task.model(), shared.goal_dim);
         trial.act.fill(L::splat(0.0));
         trial.ctrl.fill(L::splat(0.0));
@@ -92,6 +93,12 @@ impl<L: Lane> Fresh<L> {
                 // a start beyond all bounds is refused below rather than simulated
                 let x = if x.abs() < MAX_VALUE { x } else { f64::NAN };
                 if filled { to.set(slot, x) } else { *to = L::splat(x) }
+            }
+            if let Some(ranges) = vary {
+                let to = &mut trial.vary;
+                ranges.draw(model, self.records[slot], |i, x| {
+                    if filled { to[i].set(slot, x) } else { to[i] = L::splat(x) }
+                });
             }
             filled = true;
         }

@@ -27,6 +27,44 @@ enum Follow {
     FilterExact,
 }
 
+/// What makes its force.
+#[derive(Clone, Debug)]
+struct Params {
+    /// The tag that said so.
+    tag: String,
+    gain_law: Law,
+    bias_law: Law,
+    follow: Follow,
+    gain: [f64; 10],
+    bias: [f64; 10],
+    dynamics: [f64; 10],
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let one = std::array::from_fn(|i| f64::from(u8::from(i == 0)));
+        Params {
+            tag: GENERAL.into(),
+            gain_law: Law::Fixed,
+            bias_law: Law::None,
+            follow: Follow::None,
+            gain: one,
+            bias: [0.0; 10],
+            dynamics: one,
+        }
+    }
+}
+
+impl Params {
+    /// A shortcut starts from what the same shortcut said, or a `<general>` with the same form of gain.
+    fn suits(&self, tag: &str) -> bool {
+        let law = if tag == "damper" { Law::Affine } else { Law::Fixed };
+        self.tag == tag || self.tag == GENERAL && self.gain_law == law
+    }
+}
+
+const GENERAL: &str = "general";
+
 /// What it is said to drive.
 #[derive(Clone, Debug)]
 enum Target {
@@ -41,12 +79,9 @@ pub(super) struct ActuatorSpec {
     name: String,
     target: Option<Target>,
     gear: f64,
-    gain_law: Law,
-    bias_law: Law,
-    follow: Follow,
-    gain: [f64; 10],
-    bias: [f64; 10],
-    dynamics: [f64; 10],
+    params: Params,
+    /// Those of the classes around, innermost first.
+    outer: Vec<Params>,
     ctrl_limited: Auto,
     ctrl_range: [f64; 2],
     force_limited: Auto,
@@ -66,17 +101,12 @@ pub(super) struct ActuatorSpec {
 
 impl Default for ActuatorSpec {
     fn default() -> Self {
-        let one = std::array::from_fn(|i| f64::from(u8::from(i == 0)));
         ActuatorSpec {
             name: String::new(),
             target: None,
             gear: 1.0,
-            gain_law: Law::Fixed,
-            bias_law: Law::None,
-            follow: Follow::None,
-            gain: one,
-            bias: [0.0; 10],
-            dynamics: one,
+            params: Params::default(),
+            outer: Vec::new(),
             ctrl_limited: Auto::Unsaid,
             ctrl_range: [0.0; 2],
             force_limited: Auto::Unsaid,
@@ -105,8 +135,20 @@ impl ActuatorSpec {
         self.foreign = Some(r.node.tag.clone());
     }
 
+    /// The values a class within this one starts from.
+    pub(super) fn nested(&self) -> Self {
+        let mut inner = self.clone();
+        inner.outer.insert(0, self.params.clone());
+        inner
+    }
+
     /// Takes what the element says over what is there.
     pub(super) fn read(&mut self, r: Reader) -> Result<(), MjcfError> {
+        let tag = r.node.tag.as_str();
+        if tag != GENERAL && !self.params.suits(tag) {
+            self.params = self.outer.iter().find(|p| p.suits(tag)).cloned().unwrap_or_default();
+        }
+        self.params.tag = tag.into();
         for a in &r.node.attrs {
             match a.name.as_str() {
                 "name" => self.name = a.value.clone(),
@@ -120,8 +162,8 @@ impl ActuatorSpec {
                 "actearly" => self.act_early = r.boolean(a)?,
                 "actdim" => self.act_dim = Some(r.integer(a)?).filter(|n| *n >= 0),
                 "inheritrange" => self.inherit_range = r.number(a)?,
-                "gaintype" => self.gain_law = law(r, a, "fixed", Law::Fixed)?,
-                "biastype" => self.bias_law = law(r, a, "none", Law::None)?,
+                "gaintype" => self.params.gain_law = law(r, a, "fixed", Law::Fixed)?,
+                "biastype" => self.params.bias_law = law(r, a, "none", Law::None)?,
                 "dyntype" => {
                     let words = [
                         ("none", Follow::None),
@@ -135,11 +177,11 @@ impl ActuatorSpec {
                             r.refuse(a, "write dyntype=\"none\", \"integrator\", \"filter\" or \"filterexact\"")
                         );
                     }
-                    self.follow = r.word(a, &words)?;
+                    self.params.follow = r.word(a, &words)?;
                 }
-                "gainprm" => r.prefix(a, &mut self.gain)?,
-                "biasprm" => r.prefix(a, &mut self.bias)?,
-                "dynprm" => r.prefix(a, &mut self.dynamics)?,
+                "gainprm" => r.prefix(a, &mut self.params.gain)?,
+                "biasprm" => r.prefix(a, &mut self.params.bias)?,
+                "dynprm" => r.prefix(a, &mut self.params.dynamics)?,
                 "joint" | "jointinparent" | "tendon" => {}
                 "slidersite" | "cranksite" | "site" | "refsite" | "body" => {
                     return Err(r.refuse(a, "drive a joint or a tendon: write joint=\"…\" or tendon=\"…\""));
@@ -165,26 +207,29 @@ impl ActuatorSpec {
                 self.target = Some(target(a.clone()));
             }
         }
-        match r.node.tag.as_str() {
+        match tag {
             "motor" => self.laws(Law::Fixed, Law::None, Follow::None, [Some(1.0), None, None]),
             "position" => self.position(r)?,
             "intvelocity" => {
                 self.position(r)?;
-                self.follow = Follow::Integrator;
+                self.params.follow = Follow::Integrator;
                 if self.inherit_range > 0.0 && self.act_range != [0.0; 2] {
                     return Err(r.invalid("actrange and inheritrange contradict each other; remove one of them"));
                 }
             }
             "velocity" => {
-                let kv = number(r, "kv")?.unwrap_or(self.gain[0]);
-                self.bias = [0.0; 10];
-                self.bias[2] = -kv;
+                let kv = number(r, "kv")?.unwrap_or(self.params.gain[0]);
+                self.params.bias = [0.0; 10];
+                self.params.bias[2] = -kv;
                 self.laws(Law::Fixed, Law::Affine, Follow::None, [Some(kv), None, None]);
             }
             "damper" => {
-                let inherited = if self.gain_law == Law::Affine { -self.gain[2] } else { 0.0 };
+                let inherited = if self.params.gain_law == Law::Affine { -self.params.gain[2] } else { 0.0 };
                 let kv = magnitude(r, "kv")?.unwrap_or(inherited);
-                self.gain = [0.0; 10];
+                if kv < 0.0 {
+                    return Err(r.invalid("its class has a gain that drives; write kv=\"…\" of at least 0"));
+                }
+                self.params.gain = [0.0; 10];
                 self.ctrl_limited = Auto::True;
                 self.laws(Law::Affine, Law::None, Follow::None, [None, None, Some(-kv)]);
                 if self.ctrl_range.iter().any(|x| *x < 0.0) {
@@ -192,11 +237,11 @@ impl ActuatorSpec {
                 }
             }
             "cylinder" => {
-                self.dynamics[0] = number(r, "timeconst")?.unwrap_or(self.dynamics[0]);
+                self.params.dynamics[0] = number(r, "timeconst")?.unwrap_or(self.params.dynamics[0]);
                 if let Some(a) = r.node.attr("bias") {
-                    self.bias[..3].copy_from_slice(&r.vector::<3>(a)?);
+                    self.params.bias[..3].copy_from_slice(&r.vector::<3>(a)?);
                 }
-                let area = number(r, "area")?.unwrap_or(self.gain[0]);
+                let area = number(r, "area")?.unwrap_or(self.params.gain[0]);
                 let round = |d: f64| std::f64::consts::PI / 4.0 * d * d;
                 let area = number(r, "diameter")?.filter(|d| *d >= 0.0).map_or(area, round);
                 self.laws(Law::Fixed, Law::Affine, Follow::Filter, [Some(area), None, None]);
@@ -208,21 +253,21 @@ impl ActuatorSpec {
 
     /// A servo: `f = kp (u − l) − kv l̇`.
     fn position(&mut self, r: Reader) -> Result<(), MjcfError> {
-        let kp = number(r, "kp")?.unwrap_or(self.gain[0]);
+        let kp = number(r, "kp")?.unwrap_or(self.params.gain[0]);
         let (kv, ratio) = (magnitude(r, "kv")?, magnitude(r, "dampratio")?);
         match (kv, ratio) {
             (Some(_), Some(_)) => {
                 return Err(r.invalid("kv and dampratio contradict each other; remove one of them"));
             }
-            (Some(kv), None) => self.bias[2] = -kv,
+            (Some(kv), None) => self.params.bias[2] = -kv,
             // positive until the inertia is known
-            (None, Some(ratio)) => self.bias[2] = ratio,
+            (None, Some(ratio)) => self.params.bias[2] = ratio,
             (None, None) => {}
         }
-        self.bias[1] = -kp;
-        let mut follow = self.follow;
+        (self.params.bias[0], self.params.bias[1]) = (0.0, -kp);
+        let mut follow = self.params.follow;
         if let Some(time) = magnitude(r, "timeconst")? {
-            self.dynamics[0] = time;
+            self.params.dynamics[0] = time;
             follow = if time == 0.0 { Follow::None } else { Follow::FilterExact };
         }
         if self.inherit_range > 0.0 && self.ctrl_range != [0.0; 2] {
@@ -233,8 +278,9 @@ impl ActuatorSpec {
     }
 
     fn laws(&mut self, gain: Law, bias: Law, follow: Follow, values: [Option<f64>; 3]) {
-        (self.gain_law, self.bias_law, self.follow) = (gain, bias, follow);
-        for (to, from) in self.gain.iter_mut().zip(values) {
+        let p = &mut self.params;
+        (p.gain_law, p.bias_law, p.follow) = (gain, bias, follow);
+        for (to, from) in p.gain.iter_mut().zip(values) {
             *to = from.unwrap_or(*to);
         }
     }
@@ -258,11 +304,12 @@ impl ActuatorSpec {
         if let Some((a, instead)) = self.refused.first() {
             return Err(r.refuse(a, *instead));
         }
+        let p = &self.params;
         let target = on.find(r, self.target.as_ref())?;
-        let servo = self.gain_law == Law::Fixed && self.bias_law == Law::Affine && self.gain[0] == -self.bias[1];
+        let servo = p.gain_law == Law::Fixed && p.bias_law == Law::Affine && p.gain[0] == -p.bias[1];
         if servo && self.inherit_range > 0.0 {
             let range = on.share(r, self.target.as_ref(), target, self.inherit_range)?;
-            match self.follow {
+            match p.follow {
                 Follow::None | Follow::FilterExact => self.ctrl_range = range,
                 Follow::Integrator => self.act_range = range,
                 Follow::Filter => {
@@ -273,10 +320,10 @@ impl ActuatorSpec {
         let force_range = self.force_limited.range(r, "force", self.force_range, s)?;
         let ctrl_range = self.ctrl_limited.range(r, "ctrl", self.ctrl_range, s)?;
         let act_range = self.act_limited.range(r, "act", self.act_range, s)?;
-        if act_range.is_some() && self.follow == Follow::None {
+        if act_range.is_some() && p.follow == Follow::None {
             return Err(r.invalid("it has no activation to limit; remove actrange, or write dyntype"));
         }
-        if self.act_dim.is_some_and(|n| n != i32::from(self.follow != Follow::None)) {
+        if self.act_dim.is_some_and(|n| n != i32::from(p.follow != Follow::None)) {
             return Err(r.invalid("actdim is 1 with a dyntype and 0 without; remove it"));
         }
         let pick = |law: Law, v: &[f64; 10]| match law {
@@ -284,12 +331,12 @@ impl ActuatorSpec {
             Law::Fixed => [v[0], 0.0, 0.0],
             Law::Affine => [v[0], v[1], v[2]],
         };
-        let (mut gain, mut bias) = (pick(self.gain_law, &self.gain), pick(self.bias_law, &self.bias));
+        let (mut gain, mut bias) = (pick(p.gain_law, &p.gain), pick(p.bias_law, &p.bias));
         // a positive velocity bias of a servo is a damping ratio
-        let damp_ratio = Some(self.bias[2])
-            .filter(|ratio| *ratio > 0.0 && self.gain[0] == -self.bias[1] && self.bias_law == Law::Affine);
+        let damp_ratio =
+            Some(p.bias[2]).filter(|ratio| *ratio > 0.0 && p.gain[0] == -p.bias[1] && p.bias_law == Law::Affine);
         if !s.actuation {
-            if self.follow != Follow::None {
+            if p.follow != Follow::None {
                 return Err(
                     r.invalid("its activation stands still where actuation is disabled; remove the actuator instead")
                 );
@@ -297,7 +344,7 @@ impl ActuatorSpec {
             (gain, bias) = ([0.0; 3], [0.0; 3]);
         }
         // MuJoCo's least time constant
-        let time = self.dynamics[0].max(1e-15);
+        let time = p.dynamics[0].max(1e-15);
         Ok(Compiled {
             actuator: Actuator {
                 name: self.name,
@@ -305,7 +352,7 @@ impl ActuatorSpec {
                 gear: self.gear,
                 gain,
                 bias,
-                dynamics: match self.follow {
+                dynamics: match p.follow {
                     Follow::None => Dynamics::None,
                     Follow::Integrator => Dynamics::Integrator,
                     Follow::Filter => Dynamics::Filter { time },

@@ -90,7 +90,9 @@ impl Classes {
                 let what = format!("class `{name}` exists already; choose another name");
                 return Err(MjcfError::Name { place: sources.place(node.at), element: node.label(), what });
             }
-            self.all.push(self.all[id].clone());
+            let mut inner = self.all[id].clone();
+            inner.actuator = self.all[id].actuator.nested();
+            self.all.push(inner);
             self.section(r, nested)?;
         }
         Ok(())

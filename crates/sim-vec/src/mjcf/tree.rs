@@ -323,14 +323,13 @@ impl<'a> Tree<'a> {
             if let Some(a) = e.node.attr("gravcomp") {
                 self.bodies[body].gravcomp = r.number(a)?;
             }
-            if let Some(a) = e.node.attr("mocap") {
-                if r.boolean(a)? {
-                    if parent != 0 {
-                        return Err(r.wrong(a, "`false`: only children of the world are moved by an input"));
-                    }
-                    self.bodies[body].mocap = Some(self.mocaps);
-                    self.mocaps += 1;
+            let mocap = e.node.attr("mocap").map(|a| Ok(r.boolean(a)?.then_some(a))).transpose()?.flatten();
+            if let Some(a) = mocap {
+                if parent != 0 {
+                    return Err(r.wrong(a, "`false`: only children of the world are moved by an input"));
                 }
+                self.bodies[body].mocap = Some(self.mocaps);
+                self.mocaps += 1;
             }
             let mut own = Vec::new();
             self.flatten(e.node, HERE, self.child_class(r, e.class)?, &mut own)?;
