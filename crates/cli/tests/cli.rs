@@ -215,7 +215,7 @@ fn wrong_words_are_answered_with_what_would_do_and_write_nothing() {
     };
     for (words, status, hints) in [
         (train(&["cartpole-swignup"]), 1, vec!["no task is named `cartpole-swignup`", "`cartpole-swingup`"]),
-        (train(&["acrobot-swingup"]), 1, vec!["`acrobot-swingup`", "planned and cannot run yet"]),
+        (train(&["g1-flat"]), 1, vec!["`g1-flat`", "planned and cannot run yet"]),
         (train(&["cheetah-run", "--set", "kl_bond=1"]), 1, vec!["no such setting", "`trainer.kl_bound`"]),
         (train(&["cheetah-run", "--set", "kl_bound=-1"]), 1, vec!["trainer.kl_bound is -1", "above 0"]),
         (train(&["cheetah-run", "--set", "critic.low=900"]), 1, vec!["critic.low is 900", "below `critic.high`"]),
@@ -381,4 +381,21 @@ fn physics_and_observe_answer_line_by_line() {
     let line: Value = serde_json::from_str(&text(&out.stdout)).unwrap();
     assert_eq!(line["observation"], serde_json::json!([1.0, 0.0, 0.5]));
     assert_eq!(line["reward"], 1.0, "upright");
+
+    // the stretched arm's finger is at 0.24 m; a target of 5 cm and the finger of 1 cm overlap at a distance of 4 cm
+    let state = |more: &str| format!("{{\"qpos\": [0.0, 0.0], \"qvel\": [0.0, 0.0], \"ctrl\": [0.0, 0.0]{more}}}\n");
+    let out = answer(&["observe", "reacher-easy"], &state(", \"target\": [0.2, 0.0]"));
+    let line: Value = serde_json::from_str(&text(&out.stdout)).unwrap();
+    assert!((line["observation"][2].as_f64().unwrap() + 0.04).abs() < 1e-12, "{line}");
+    assert_eq!(line["reward"], 1.0, "within reach");
+    for (more, hint) in [
+        ("", "add \"target\": [2 numbers]"),
+        (", \"target\": [0.2]", "target has 1 numbers, task `reacher-easy` needs 2"),
+        (", \"target\": 0.2", "target has 1 numbers"),
+        (", \"target\": \"there\"", "target: numbers"),
+    ] {
+        let out = answer(&["observe", "reacher-easy"], &state(more));
+        assert_eq!(out.status.code(), Some(1));
+        assert!(text(&out.stderr).contains(hint), "{more}: {}", text(&out.stderr));
+    }
 }

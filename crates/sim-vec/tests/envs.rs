@@ -84,13 +84,14 @@ fn pool(threads: usize) -> rayon::ThreadPool {
 #[test]
 fn every_domain_conforms_on_every_instruction_set() {
     for (isa, precision) in sets() {
-        for task in ["cartpole-swingup", "hopper-hop"] {
+        for task in ["cartpole-swingup", "hopper-hop", "reacher-easy", "finger-turn-hard"] {
             // a lane block and a part of one; the stagger makes episodes end within a few steps
             let options = SimOptions { precision, stagger: true, isa: Some(isa), lanes: 19 };
             check_vec_env(|| sim_vec(task, options).unwrap(), 40);
         }
     }
-    for task in ["pendulum-swingup", "cheetah-run", "walker-walk"] {
+    for task in ["pendulum-swingup", "acrobot-swingup", "ball-in-cup-catch", "fish-swim", "cheetah-run", "walker-walk"]
+    {
         let options = SimOptions { stagger: true, ..SimOptions::new(35) };
         check_vec_env(|| sim_vec(task, options).unwrap(), 40);
     }
@@ -121,8 +122,13 @@ fn thread_count_changes_no_bit() {
 
 #[test]
 fn a_restored_batch_goes_on_to_the_same_bits_whatever_the_lane_width() {
-    let make =
-        |isa| sim_vec("hopper-hop", SimOptions { stagger: true, isa: Some(isa), ..SimOptions::new(37) }).unwrap();
+    for task in ["hopper-hop", "finger-turn-easy", "fish-swim"] {
+        restore_and_go_on(task);
+    }
+}
+
+fn restore_and_go_on(task: &str) {
+    let make = |isa| sim_vec(task, SimOptions { stagger: true, isa: Some(isa), ..SimOptions::new(37) }).unwrap();
     let mut env = make(Isa::detect());
     let mut b = Buffers::new(env.spec());
     b.reset(&mut env);
@@ -139,7 +145,7 @@ fn a_restored_batch_goes_on_to_the_same_bits_whatever_the_lane_width() {
         let action = wave(env.spec(), t);
         b.step(&mut env, &action);
         c.step(&mut other, &action);
-        assert!(b.bits() == c.bits(), "step {t}");
+        assert!(b.bits() == c.bits(), "{task} step {t}");
     }
     // another width takes it as well; its last bits may differ
     make(Isa::Portable).restore(&snapshot).unwrap();
@@ -166,21 +172,52 @@ fn snapshots_of_something_else_are_refused_and_change_nothing() {
 #[test]
 fn a_step_allocates_nothing() {
     // in a pool of one thread everything happens on the thread that counts
-    pool(1).install(|| {
-        let mut env = sim_vec("walker-run", SimOptions { stagger: true, ..SimOptions::new(64) }).unwrap();
-        let mut b = Buffers::new(env.spec());
-        b.reset(&mut env);
-        let actions: Vec<Vec<f32>> = (0..200).map(|t| wave(env.spec(), t)).collect();
-        b.step(&mut env, &actions[0]);
-        let before = ALLOCATIONS.get();
-        let mut ended = 0;
-        for action in &actions {
-            b.step(&mut env, action);
-            ended += b.status.iter().filter(|s| **s != Status::Running).count();
+    for task in ["walker-run", "ball-in-cup-catch", "finger-turn-easy", "fish-swim", "reacher-hard"] {
+        pool(1).install(|| step_without_allocating(task));
+    }
+}
+
+fn step_without_allocating(task: &str) {
+    let mut env = sim_vec(task, SimOptions { stagger: true, ..SimOptions::new(64) }).unwrap();
+    let mut b = Buffers::new(env.spec());
+    b.reset(&mut env);
+    let actions: Vec<Vec<f32>> = (0..200).map(|t| wave(env.spec(), t)).collect();
+    b.step(&mut env, &actions[0]);
+    let before = ALLOCATIONS.get();
+    let mut ended = 0;
+    for action in &actions {
+        b.step(&mut env, action);
+        ended += b.status.iter().filter(|s| **s != Status::Running).count();
+    }
+    assert!(ended > 0, "episodes of {task} must end on the way");
+    assert_eq!(ALLOCATIONS.get() - before, 0, "{task}");
+}
+
+/// The target that `finger-turn` observes stands still in space, at entries 9 and 10.
+#[test]
+fn a_goal_lasts_for_an_episode_and_is_a_lane_s_own() {
+    let mut env = sim_vec("finger-turn-hard", SimOptions { stagger: true, ..SimOptions::new(40) }).unwrap();
+    let (o, mut b) = (env.spec().obs_dim, Buffers::new(env.spec()));
+    b.reset(&mut env);
+    let goals = |obs: &[f32]| -> Vec<[f32; 2]> { obs.chunks(o).map(|row| [row[9], row[10]]).collect() };
+    let mut before = goals(&b.obs);
+    let mut distinct: Vec<_> = before.iter().map(|g| g.map(f32::to_bits)).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 40);
+    let mut ended = 0;
+    for t in 0..100 {
+        let action = wave(env.spec(), t);
+        b.step(&mut env, &action);
+        let (last, now) = (goals(&b.last_obs), goals(&b.obs));
+        for lane in 0..40 {
+            assert_eq!(last[lane], before[lane], "step {t} lane {lane}");
+            assert_eq!(now[lane] == before[lane], b.status[lane] == Status::Running, "step {t} lane {lane}");
+            ended += usize::from(b.status[lane] != Status::Running);
         }
-        assert!(ended > 0, "episodes must end on the way");
-        assert_eq!(ALLOCATIONS.get() - before, 0);
-    });
+        before = now;
+    }
+    assert!(ended > 0, "episodes must end on the way");
 }
 
 /// A point on a rail that is pushed to infinity by one control value.
