@@ -187,7 +187,7 @@ fn limit<L: Lane>(p: &PairPlan<L>, mut c: Candidate<L>) -> Candidate<L> {
     c
 }
 
-/// Spheres at the nearest points of two segments; where these are parallel, at up to two of the ends.
+/// Spheres at the nearest points of two segments; where these are parallel, at both ends of their common part.
 #[inline(always)]
 fn capsules<L: Lane>(p: &PairPlan<L>, ends: &Ends<L>, found: &mut Found<L>) {
     let one = L::one();
@@ -221,19 +221,17 @@ fn capsules<L: Lane>(p: &PairPlan<L>, ends: &Ends<L>, found: &mut Found<L>) {
         found.push(limit(p, c));
         return;
     }
-    // first end of the first capsule where parallel
-    x1 = L::sel(parallel, one, x1);
-    x2 = L::sel(parallel, clip((v - mb) * inv_c), x2);
+    // where parallel: the ends of the part of the first segment that the second one lies beside
+    let (e, f) = ((u - mb) * inv_a, (u + mb) * inv_a);
+    let (low, high) = (clip(e.min(f)), clip(e.max(f)));
+    x1 = L::sel(parallel, low, x1);
+    x2 = L::sel(parallel, clip((v - mb * low) * inv_c), x2);
     let c = spheres(p, ends, axpy3(ends.p1, h1, x1), axpy3(ends.p2, h2, x2));
-    let mut count = L::sel(c.active, one, L::zero());
     found.push(limit(p, c));
-    let tries = [(-one, clip((v + mb) * inv_c)), (clip((u - mb) * inv_a), one), (clip((u + mb) * inv_a), -one)];
-    for (x1, x2) in tries {
-        let mut c = spheres(p, ends, axpy3(ends.p1, h1, x1), axpy3(ends.p2, h2, x2));
-        c.active = c.active & parallel & count.lt(L::splat(1.5));
-        count += L::sel(c.active, one, L::zero());
-        found.push(limit(p, c));
-    }
+    let x2 = clip((v - mb * high) * inv_c);
+    let mut c = spheres(p, ends, axpy3(ends.p1, h1, high), axpy3(ends.p2, h2, x2));
+    c.active = c.active & parallel;
+    found.push(limit(p, c));
 }
 
 /// Into [−1, 1].

@@ -37,10 +37,10 @@ impl<L: Lane> Kernel for Constraints<'_, L> {
         rows.first_contact = rows.multis.len();
         rows.ends[2] = rows.d.len();
         if !plan.pairs.list.is_empty() {
-            let friction = match self.s.variation() {
-                Some(v) => Some(v.friction),
-                None => None,
-            };
+            let mut friction = None;
+            if let Some(v) = self.s.variation() {
+                friction = Some(v.friction);
+            }
             contacts(plan, friction, body, smooth, rows);
         }
     }
@@ -57,7 +57,7 @@ fn equalities<L: Lane>(plan: &Plan<L>, qpos: &[L], t: &Tendons<L>, y: &Smooth<L>
             rows.jac.push(z);
         }
         let (mut r, mut v) = side(plan, &e.first, L::one(), qpos, t, y, &mut rows.jac[jac..]);
-        r = r - L::up(e.poly[0]);
+        r -= L::up(e.poly[0]);
         if let Some(second) = &e.second {
             let x = value(second, qpos, t) - L::up(second.at0);
             let [_, c1, c2, c3, c4] = e.poly;

@@ -4,8 +4,9 @@
 //! use sim_vec::{SimVec, VecEnv};
 //!
 //! let mut env = SimVec::builder("cheetah-run").lanes(32).build()?;
-//! let mut now = env.buffers();
-//! env.reset(&std::array::from_fn::<u64, 32, _>(|lane| lane as u64), &mut now.obs);
+//! let mut now = env.buffers(); // observations, rewards, statuses
+//! let seeds: Vec<u64> = (0..32).collect();
+//! env.reset(&seeds, &mut now.obs);
 //! for _ in 0..10 {
 //!     env.step(&[0.5; 32 * 6], now.out()); // 6 actions a lane, between -1 and 1
 //! }

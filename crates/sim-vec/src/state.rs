@@ -238,7 +238,7 @@ pub(crate) struct Rows<L> {
 
 impl<L: Lane> Rows<L> {
     /// Room for the worst case.
-    fn with_room<'a>(plan: &'a Plan<L>) -> Self {
+    fn with_room(plan: &Plan<L>) -> Self {
         let classes = || plan.classes.iter();
         let multis: usize = classes().map(|c| c.slots).sum();
         let singles = 2 * plan.limits.len() + plan.friction.len();

@@ -48,13 +48,8 @@ fn close(got: &[f64], want: &[f64], what: &str) {
     assert!(error < 1e-9, "{what}: {error}");
 }
 
-const RANGES: Ranges = Ranges {
-    mass: [0.7, 1.3],
-    damping: [0.5, 2.0],
-    strength: [0.8, 1.2],
-    friction: [0.5, 1.0],
-    gravity: [0.9, 1.1],
-};
+const RANGES: Ranges =
+    Ranges { mass: [0.7, 1.3], damping: [0.5, 2.0], strength: [0.8, 1.2], friction: [0.5, 1.0], gravity: [0.9, 1.1] };
 
 fn run(vary: Option<Ranges>, lanes: usize, threads: usize, seeds: &[u64]) -> Vec<f64> {
     let mut b = SimVec::builder("hopper-hop").lanes(lanes).precision(Precision::F64).threads(threads).episode_steps(7);

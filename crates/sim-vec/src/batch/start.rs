@@ -96,9 +96,13 @@ impl<L: Lane> Fresh<L> {
             }
             if let Some(ranges) = vary {
                 let to = &mut trial.vary;
-                ranges.draw(model, self.records[slot], |i, x| {
-                    if filled { to[i].set(slot, x) } else { to[i] = L::splat(x) }
-                });
+                ranges.draw(
+                    model,
+                    self.records[slot],
+                    |i, x| {
+                        if filled { to[i].set(slot, x) } else { to[i] = L::splat(x) }
+                    },
+                );
             }
             filled = true;
         }

@@ -41,17 +41,15 @@ impl Ranges {
 
     /// Errors: [`SimError::Range`] names the interval that is empty, not finite, or reaches what has no meaning.
     pub(super) fn check(&self) -> Result<(), SimError> {
-        let positive = |x: f64| x > 0.0;
-        let any = |x: f64| x >= 0.0;
-        let all: [(_, [f64; 2], fn(f64) -> bool); 5] = [
-            ("mass", self.mass, positive),
-            ("damping", self.damping, any),
-            ("strength", self.strength, any),
-            ("friction", self.friction, positive),
-            ("gravity", self.gravity, |_| true),
+        let all = [
+            ("mass", self.mass, f64::MIN_POSITIVE),
+            ("damping", self.damping, 0.0),
+            ("strength", self.strength, 0.0),
+            ("friction", self.friction, f64::MIN_POSITIVE),
+            ("gravity", self.gravity, f64::MIN),
         ];
-        for (what, [low, high], allowed) in all {
-            if !(low.is_finite() && high.is_finite() && low <= high && allowed(low)) {
+        for (what, [low, high], least) in all {
+            if !(low.is_finite() && high.is_finite() && low <= high && low >= least) {
                 return Err(SimError::Range { what, low, high });
             }
         }

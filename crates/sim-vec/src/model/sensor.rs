@@ -77,7 +77,7 @@ impl SensorKind {
     }
 }
 
-/// A sensor. Kinds that are not simulated are skipped at loading and listed in [`Model::skipped`].
+/// A sensor. Kinds that are not simulated are skipped at loading and listed in [`Model::skipped`](super::Model::skipped).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensor {
     /// Name, or empty.

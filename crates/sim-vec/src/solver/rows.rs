@@ -25,9 +25,7 @@ fn times<L: Lane, const D: usize>(class: &Class<L>, jac: &[L], x: &[V3<L>]) -> [
 fn apply<L: Lane, const D: usize>(class: &Class<L>, jac: &[L], x: &[V3<L>], out: &mut [L]) {
     let v = times::<L, D>(class, jac, x);
     if D == 1 || class.elliptic {
-        for e in 0..D {
-            out[e] = v[e];
-        }
+        out[..D].copy_from_slice(&v);
     } else {
         for e in 1..D {
             out[2 * e - 2] = v[0] + v[e];
@@ -123,9 +121,7 @@ pub(super) fn rowless<L: Lane>(rows: &Rows<L>) -> L::M {
 fn spread<L: Lane, const D: usize>(class: &Class<L>, jac: &[L], f: &[L], out: &mut [V3<L>]) {
     let mut g = [L::zero(); D];
     if D == 1 || class.elliptic {
-        for e in 0..D {
-            g[e] = f[e];
-        }
+        g.copy_from_slice(&f[..D]);
     } else {
         for e in 1..D {
             g[0] += f[2 * e - 2] + f[2 * e - 1];
