@@ -9,7 +9,8 @@ Both sides play EPISODES episodes of 1,000 control steps with actions uniform in
 (ours in f32, as in training). Tests on the returns: Mann-Whitney U and Kolmogorov-Smirnov; where more than half of all returns
 are one and the same value (sparse rewards), a permutation test of the mean instead. A task holds if every p is above 0.01.
 Finer: the same Kolmogorov-Smirnov test on every entry's mean over an episode's observations, with p multiplied by the number
-of entries (Bonferroni). Equal simulators fail a test at that level in one of a hundred tasks by chance.
+of entries (Bonferroni). Equal simulators fail a test at that level in one of a hundred tasks by chance, and tasks of a domain
+that differ only in reward see the same episodes, so that their p values move together.
 dm_control is slow, so its episodes are kept in the file --cache names, if any.
 """
 import argparse, concurrent.futures, json, os, pathlib, subprocess, sys, warnings
