@@ -46,6 +46,8 @@ pub struct BatchOptions {
     pub episode_steps: usize,
     /// How lanes differ from the model, if they do.
     pub vary: Option<Ranges>,
+    /// All work is done by the thread that calls, without a pool and what handing work to one costs.
+    pub serial: bool,
 }
 
 impl BatchOptions {
@@ -57,6 +59,7 @@ impl BatchOptions {
             substeps: task.substeps(),
             episode_steps: task.episode_steps(),
             vary: None,
+            serial: false,
         }
     }
 }
@@ -110,6 +113,8 @@ struct Shared<L: Lane> {
     steps: u32,
     stagger: bool,
     vary: Option<Ranges>,
+    /// Least number of blocks that a thread takes at once.
+    least: usize,
 }
 
 /// All environments of a task in lanes of type `L`. Implements [`VecEnv`]; see [`crate::SimVec`] for the front.
@@ -134,7 +139,7 @@ impl<L: Lane> Batch<L> {
     /// Environments of a task. Errors: [`SimError::Engine`], or [`SimError::Nothing`] if there are no lanes,
     /// observations, actions or steps.
     pub fn new(task: Arc<dyn Task>, options: BatchOptions) -> Result<Self, SimError> {
-        let BatchOptions { lanes, stagger, substeps, episode_steps, vary } = options;
+        let BatchOptions { lanes, stagger, substeps, episode_steps, vary, serial } = options;
         let model = task.model().clone();
         let (obs_dim, act_dim, goal_dim) = (task.obs_dim(), model.nu(), task.goal_dim());
         let counts = [
@@ -185,6 +190,7 @@ impl<L: Lane> Batch<L> {
                 steps: episode_steps.min(u32::MAX as usize) as u32,
                 stagger,
                 vary,
+                least: if serial { usize::MAX } else { 1 },
                 engine,
                 task,
             },
@@ -228,7 +234,8 @@ impl<L: Lane> Batch<L> {
         if now == 0 {
             return;
         }
-        foresee(blocks, ahead, queue, drawn);
+        let threads = if shared.least > 1 { 1 } else { rayon::current_num_threads() };
+        foresee(blocks, ahead, queue, drawn, L::W * threads);
         for (group, lanes) in fresh.iter_mut().zip(drawn.chunks(L::W)) {
             group.take(lanes.iter().map(|&n| {
                 let record = blocks[n as usize / L::W].records[n as usize % L::W];
@@ -236,7 +243,10 @@ impl<L: Lane> Batch<L> {
             }));
         }
         let groups = drawn.len().div_ceil(L::W);
-        fresh[..groups].par_iter_mut().for_each(|group| group.draw(shared, &mut worker(workers)));
+        fresh[..groups]
+            .par_iter_mut()
+            .with_min_len(shared.least)
+            .for_each(|group| group.draw(shared, &mut worker(workers)));
         for (i, &n) in drawn.iter().enumerate() {
             let (n, group, from) = (n as usize, &fresh[i / L::W], i % L::W);
             let (block, lane) = (n / L::W, n % L::W);
@@ -250,10 +260,11 @@ impl<L: Lane> Batch<L> {
     }
 }
 
-/// Fills the last group of `drawn` with lanes whose next start is not there yet, the ones nearest to their end first.
-fn foresee<L: Lane>(blocks: &[Block<L>], ahead: &[Ahead<L>], queue: &[u32], drawn: &mut Vec<u32>) {
+/// Fills `drawn` up to a multiple of `size`, a group for every thread, with lanes whose next start is not there yet,
+/// the ones nearest to their end first.
+fn foresee<L: Lane>(blocks: &[Block<L>], ahead: &[Ahead<L>], queue: &[u32], drawn: &mut Vec<u32>, size: usize) {
     let now = drawn.len();
-    let room = now.next_multiple_of(L::W) - now;
+    let room = now.next_multiple_of(size) - now;
     if room == 0 {
         return;
     }
@@ -396,6 +407,7 @@ impl<L: Lane> VecEnv for Batch<L> {
             self.held.par_chunks_mut(L::W * obs_dim),
         )
             .into_par_iter()
+            .with_min_len(shared.least)
             .for_each(|(block, action, obs, reward, status, last_obs, held)| {
                 let rows = Rows { action, obs, reward, status, last_obs, held };
                 shared.advance(block, &mut worker(workers), rows);

@@ -73,7 +73,7 @@ impl SimBuilder {
         self
     }
 
-    /// Runs in a pool of so many threads of its own. Default: in the rayon pool that calls, the global one from
+    /// Runs in a pool of so many threads of its own; with one, in the thread that calls. Default: in the rayon pool that calls, the global one from
     /// outside a pool. No bit depends on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Threads::Own(threads);
@@ -138,9 +138,11 @@ impl SimBuilder {
             substeps,
             episode_steps: self.episode_steps.unwrap_or(task.episode_steps()),
             vary: self.vary,
+            serial: matches!(self.threads, Threads::Own(1)),
         };
         let pool = match self.threads {
             Threads::Calling => None,
+            Threads::Own(1) => None,
             Threads::Own(n) => Some(pool(n)?),
             Threads::Shared(pool) => Some(pool),
         };

@@ -80,6 +80,7 @@ impl<L: Lane> Lanes for Batch<L> {
         let (shared, workers, rows) = (&self.shared, &self.workers, L::W * self.shared.obs_dim);
         (self.blocks.par_iter_mut(), obs.par_chunks_mut(rows), self.held.par_chunks_mut(rows))
             .into_par_iter()
+            .with_min_len(shared.least)
             .for_each(|(block, obs, held)| shared.look(block, &mut worker(workers), obs, held));
         Ok(())
     }
