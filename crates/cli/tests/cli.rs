@@ -330,7 +330,7 @@ fn help_explains_every_option_of_training() {
 fn the_table_of_tasks_has_73_lines_and_says_what_runs() {
     let list: Vec<Value> = serde_json::from_str(&ok(&["tasks", "--json"])).unwrap();
     assert_eq!(list.len(), 73);
-    assert_eq!(list.iter().filter(|t| t["status"] == "exact").count(), 14);
+    assert_eq!(list.iter().filter(|t| t["status"] == "exact").count(), 23);
     for key in ["name", "suite", "reference", "control_step_s", "episode_steps", "observation_size", "action_size"] {
         assert!(list.iter().all(|t| t.get(key).is_some()), "{key}");
     }

@@ -40,8 +40,14 @@ pub enum EngineError {
         /// Joint's name.
         joint: String,
     },
-    /// Contact dimensions other than 1 and 3.
-    #[error("contact of geoms `{first}` and `{second}` has condim {condim}; only 1 and 3 are supported")]
+    /// What velocity-implicit integration would have to differentiate and does not.
+    #[error("integrator implicitfast with {what} is not simulated; write integrator=\"Euler\"")]
+    ImplicitFast {
+        /// What stands in the way.
+        what: String,
+    },
+    /// Contact dimensions other than 1, 3, 4 and 6.
+    #[error("contact of geoms `{first}` and `{second}` has condim {condim}; write 1, 3, 4 or 6")]
     Condim {
         /// First geom.
         first: String,
@@ -52,7 +58,7 @@ pub enum EngineError {
     },
     /// Shapes without a collision function.
     #[error(
-        "geoms `{first}` and `{second}` may collide but their shapes cannot; use plane, sphere or capsule, in this order"
+        "geoms `{first}` and `{second}` may collide but their shapes cannot; use at most one plane, and primitive shapes in MuJoCo's order"
     )]
     Shapes {
         /// First geom.

@@ -1,5 +1,9 @@
 //! Files that are no mechanism, or more than is simulated, are refused by place, element and remedy.
 
+use std::sync::Arc;
+
+use sim_vec::engine::Engine;
+use sim_vec::lane::F64x1;
 use sim_vec::mjcf::{self, MjcfError};
 use sim_vec::models::{BUILTIN, builtin};
 
@@ -122,4 +126,25 @@ fn a_broken_number_is_reported_on_its_line() {
             assert!(error.starts_with(&format!("{name}:{}:", i + 1)), "{line}: {error}");
         }
     }
+}
+
+#[test]
+fn what_implicitfast_would_have_to_differentiate_is_refused_by_name() {
+    let engine = |option: &str, inside: &str| {
+        let text = format!(
+            "<mujoco><option integrator='implicitfast' {option}/><worldbody><body name='ship'><freejoint/>\
+             <geom size='.1'/>{inside}</body></worldbody></mujoco>"
+        );
+        Engine::<F64x1>::new(Arc::new(mjcf::parse(&text, "ship.xml").unwrap())).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let mast = "<body><joint/><geom size='.1' pos='.1 0 0'/></body>";
+    assert_eq!(engine("", mast), Ok(()));
+    assert_eq!(
+        engine("density='1000'", mast).unwrap_err(),
+        "integrator implicitfast with a medium is not simulated; write integrator=\"Euler\""
+    );
+    assert_eq!(
+        engine("", "").unwrap_err(),
+        "integrator implicitfast with body `ship`, which is free and alone, is not simulated; write integrator=\"Euler\""
+    );
 }

@@ -1,6 +1,6 @@
 //! Refuses models that contradict themselves, so that kernels may index without doubt.
 use crate::engine_error::EngineError;
-use crate::model::{JointKind, Model, Transmission};
+use crate::model::{Integrator, Joint, JointKind, Model, Transmission};
 
 /// Checks indices, lengths and the depth-first order; then what is well-formed but not supported.
 pub(super) fn check(model: &Model) -> Result<(), EngineError> {
@@ -85,6 +85,18 @@ fn supported(model: &Model) -> Result<(), EngineError> {
         }
         if j.range.is_some() {
             return Err(EngineError::FreeJoint { what: "a limit".into(), joint: j.name.clone() });
+        }
+    }
+    if model.opt.integrator == Integrator::ImplicitFast {
+        let alone = |j: &&Joint| j.kind == JointKind::Free && model.dofs.iter().all(|d| d.parent != Some(j.dof + 5));
+        let what = if model.opt.density > 0.0 || model.opt.viscosity > 0.0 {
+            Some("a medium".to_string())
+        } else {
+            let body = |j: &Joint| format!("body `{}`, which is free and alone,", model.bodies[j.body].name);
+            model.joints.iter().find(alone).map(body)
+        };
+        if let Some(what) = what {
+            return Err(EngineError::ImplicitFast { what });
         }
     }
     for a in &model.actuators {
