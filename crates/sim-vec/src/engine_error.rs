@@ -46,6 +46,14 @@ pub enum EngineError {
         /// What stands in the way.
         what: String,
     },
+    /// MuJoCo counts the tension of spatial tendons as an outside force on bodies in these sensors.
+    #[error(
+        "sensor `{sensor}` reads forces between bodies next to spatial tendons, whose tension it does not know; remove it"
+    )]
+    Tension {
+        /// Sensor's name.
+        sensor: String,
+    },
     /// Contact dimensions other than 1, 3, 4 and 6.
     #[error("contact of geoms `{first}` and `{second}` has condim {condim}; write 1, 3, 4 or 6")]
     Condim {

@@ -81,7 +81,7 @@ const BEETLE: &str = r#"<mujoco model="beetle">
   </actuator>
   <sensor>
     <touch site="tip"/> <accelerometer site="imu"/> <gyro site="imu"/> <velocimeter site="imu"/>
-    <force site="tip"/> <torque site="tip"/> <rangefinder site="tip"/> <jointpos joint="hip"/>
+    <rangefinder site="tip"/> <jointpos joint="hip"/>
     <tendonpos tendon="band"/> <tendonvel tendon="gear"/> <framepos objtype="site" objname="tip"/>
     <framequat objtype="body" objname="shell"/> <subtreecom body="shell"/> <subtreeangmom body="shell"/>
   </sensor>

@@ -1,6 +1,6 @@
 //! Refuses models that contradict themselves, so that kernels may index without doubt.
 use crate::engine_error::EngineError;
-use crate::model::{Integrator, Joint, JointKind, Model, Transmission};
+use crate::model::{Integrator, Joint, JointKind, Model, Path, Sensor, SensorKind, Transmission};
 
 /// Checks indices, lengths and the depth-first order; then what is well-formed but not supported.
 pub(super) fn check(model: &Model) -> Result<(), EngineError> {
@@ -86,6 +86,11 @@ fn supported(model: &Model) -> Result<(), EngineError> {
         if j.range.is_some() {
             return Err(EngineError::FreeJoint { what: "a limit".into(), joint: j.name.clone() });
         }
+    }
+    let spatial = model.tendons.iter().any(|t| matches!(t.path, Path::Spatial(_)));
+    let between = |s: &&Sensor| matches!(s.kind, SensorKind::Force(_) | SensorKind::Torque(_));
+    if let Some(s) = model.sensors.iter().filter(|_| spatial).find(between) {
+        return Err(EngineError::Tension { sensor: s.name.clone() });
     }
     if model.opt.integrator == Integrator::ImplicitFast {
         let alone = |j: &&Joint| j.kind == JointKind::Free && model.dofs.iter().all(|d| d.parent != Some(j.dof + 5));
