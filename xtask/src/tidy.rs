@@ -9,13 +9,14 @@ use serde_json::Value;
 use crate::output;
 
 /// Which of our crates each crate may depend on (docs/ARCHITECTURE.md).
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("sagc", &[]),
     ("rollouts", &[]),
     ("sim-vec", &["rollouts"]),
     ("onpolicy", &["rollouts"]),
     ("diffusion-policy", &["onpolicy"]),
-    ("token-policy", &["onpolicy"]),
+    ("text-tasks", &["rollouts"]),
+    ("token-policy", &["onpolicy", "rollouts"]),
     ("trust-region", &["onpolicy", "rollouts"]),
     ("grpo", &["onpolicy", "rollouts", "sagc"]),
     ("xtask", &[]),
@@ -23,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
 /// May depend on everything; nothing depends on them.
 const TOPS: [&str; 2] = ["phalanx", "benches"];
 /// May not see tensors, whatever it is called by.
-const WITHOUT_TENSORS: [&str; 4] = ["sagc", "rollouts", "sim-vec", "xtask"];
+const WITHOUT_TENSORS: [&str; 5] = ["sagc", "rollouts", "sim-vec", "text-tasks", "xtask"];
 /// Keep an empty list of dependencies.
 const WITHOUT_ANY: [&str; 2] = ["sagc", "rollouts"];
 /// Longest source file, in lines.

@@ -103,9 +103,11 @@ impl SimCollector {
             next_obs: Some(Tensor::from_vec(all_next, (rows, s.obs_dim), &Device::Cpu)?),
             trace: Rows::concat(&traces)?,
             action: all_action,
+            log_prob: Vec::new(),
             reward,
             status,
             group: (0..s.lanes as u32).collect(),
+            length: vec![steps as u32; s.lanes],
         })
     }
 

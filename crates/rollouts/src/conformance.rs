@@ -130,14 +130,23 @@ pub fn check_vec_env<E: VecEnv>(mut make: impl FnMut() -> E, steps: usize) {
     }
 }
 
-/// Runs the promises of [`TextTask`]; panics with the broken one.
-pub fn check_text_task(task: &impl TextTask, completion: &[u32]) {
-    for seed in 0..16 {
-        let prompt = task.prompt(seed);
-        assert_eq!(prompt, task.prompt(seed), "seed {seed} gave two prompts");
-        let score = task.score(&prompt, completion);
-        assert!(score.is_finite(), "score {score} of seed {seed}");
-        assert_eq!(score, task.score(&prompt, completion), "seed {seed} was scored twice, differently");
+/// Runs the promises of [`TextTask`] on its first prompts; panics with the broken one. `completion` is any text.
+pub fn check_text_task(task: &impl TextTask, completion: &str) {
+    for index in 0..task.len().unwrap_or(u64::MAX).min(16) {
+        let prompt = task.prompt(index);
+        assert_eq!(prompt, task.prompt(index), "prompt {index} changed");
+        for text in [completion, "", &prompt] {
+            let score = task.score(index, text);
+            assert!((0.0..=1.0).contains(&score), "prompt {index}: score {score} of {text:?} is not in [0, 1]");
+            assert_eq!(score, task.score(index, text), "prompt {index}: {text:?} was scored twice, differently");
+        }
+        for variant in 0..4 {
+            let solution = task.solution(index, variant);
+            assert_eq!(solution, task.solution(index, variant), "prompt {index}: solution {variant} changed");
+            if let Some(text) = solution {
+                assert_eq!(task.score(index, &text), 1.0, "prompt {index}: its own solution {text:?} is not right");
+            }
+        }
     }
 }
 
@@ -202,6 +211,33 @@ mod tests {
 
     fn counter(leak: bool) -> Counter {
         Counter { state: vec![0.0; 4], clock: vec![0.0; 4], episode: vec![0.0; 4], leak }
+    }
+
+    /// Asks for its index in decimals; right solutions are padded with zeros.
+    struct Echo(f32);
+
+    impl TextTask for Echo {
+        fn prompt(&self, index: u64) -> String {
+            format!("{index}?")
+        }
+        fn score(&self, index: u64, completion: &str) -> f32 {
+            if completion.parse() == Ok(index) { self.0 } else { 0.0 }
+        }
+        fn solution(&self, index: u64, variant: u64) -> Option<String> {
+            Some(format!("{index:0width$}", width = variant as usize))
+        }
+    }
+
+    #[test]
+    fn a_text_task_whose_solutions_are_right_passes() {
+        check_text_task(&Echo(1.0), "3");
+        assert!(!Echo(1.0).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "its own solution")]
+    fn a_solution_that_is_not_right_is_caught() {
+        check_text_task(&Echo(0.5), "3");
     }
 
     #[test]

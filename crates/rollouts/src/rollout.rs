@@ -8,7 +8,7 @@ use crate::Status;
 /// this crate does not.
 #[derive(Clone, Debug)]
 pub struct Rollout<O, T> {
-    /// Decisions per lane, T.
+    /// Decisions per lane, T. A text is one decision.
     pub steps: usize,
     /// Lanes, N.
     pub lanes: usize,
@@ -20,12 +20,17 @@ pub struct Rollout<O, T> {
     pub trace: T,
     /// `[T*N, A]` actions as the environment received them, row-major; empty for text.
     pub action: Vec<f32>,
+    /// `[T*N, F]` log density of each factor of a decision when it was drawn, nats, 0 where a row has no such factor;
+    /// empty where the source did not keep it.
+    pub log_prob: Vec<f32>,
     /// `[T*N]` rewards.
     pub reward: Vec<f32>,
     /// `[T*N]` what each step did.
     pub status: Vec<Status>,
-    /// `[N]` group of each lane.
+    /// `[N]` group of each lane: lanes of one group started alike (one prompt, one start state).
     pub group: Vec<u32>,
+    /// `[N]` how long each lane went on, in the source's own unit: environment steps, or tokens with the end token.
+    pub length: Vec<u32>,
 }
 
 impl<O, T> Rollout<O, T> {

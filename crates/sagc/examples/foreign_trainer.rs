@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 if step >= 60 && u < 0.125 { 5.0 } else { 0.8 + 0.4 * u }
             })
             .collect();
-        sizer.observe(&GroupReport { group_size: g, length: &seconds });
+        sizer.observe(&GroupReport::new(g, &seconds));
         if step % 20 == 19 {
             let beyond = if sizer.out_of_reach() { ", budget out of reach" } else { "" };
             println!("step {:3}: groups of {g}, queue {:.2}{beyond}", step + 1, sizer.state().queue);

@@ -1,11 +1,13 @@
 //! The controller: a virtual queue of straggling groups beyond the budget.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::risk::Risk;
 use crate::straggler::{Reference, Straggling, median};
-use crate::{GroupReport, GroupSizer};
+use crate::{GroupReport, GroupSizer, StateError};
 
 /// Settings of [`Sagc`].
 #[derive(Clone, Debug, PartialEq)]
@@ -148,19 +150,6 @@ impl Sagc {
         &self.state
     }
 
-    /// Goes on from a checkpoint of a controller with the same candidates.
-    ///
-    /// Errors: [`ConfigError::Range`] if it has other ones.
-    pub fn restore(&mut self, state: SagcState) -> Result<(), ConfigError> {
-        let n = self.config.candidates.len();
-        let fits = state.arm < n && state.risk.events.len() == n && state.risk.groups.len() == n;
-        if !fits {
-            return Err(ConfigError::Range("arm", state.arm as f64, "that of a controller with the same candidates"));
-        }
-        self.state = state;
-        Ok(())
-    }
-
     /// Estimated risk of every candidate.
     pub fn risks(&self) -> Vec<f64> {
         self.state.risk.means(&self.config.candidates)
@@ -228,6 +217,39 @@ impl GroupSizer for Sagc {
         }
         self.decide();
     }
+
+    fn save(&self) -> String {
+        let s = &self.state;
+        let mut text = format!("sagc {} {} {}", s.arm, s.since_change, self.config.candidates.len());
+        let reference = s.reference.unwrap_or(f64::NAN);
+        let scalars = [s.queue, reference, s.infeasible, s.risk.a, s.risk.b];
+        for x in scalars.iter().chain(&s.risk.events).chain(&s.risk.groups) {
+            text += &format!(" {x:?}");
+        }
+        text
+    }
+
+    fn restore(&mut self, saved: &str) -> Result<(), StateError> {
+        let n = self.config.candidates.len();
+        let state =
+            read(saved, n).ok_or_else(|| StateError(format!("expected one of {n} candidates, found `{saved}`")))?;
+        self.state = state;
+        Ok(())
+    }
+}
+
+/// What [`Sagc::save`] wrote, for that many candidates.
+fn read(saved: &str, candidates: usize) -> Option<SagcState> {
+    let mut words = saved.strip_prefix("sagc ")?.split(' ');
+    let (arm, since_change) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let n: usize = words.next()?.parse().ok()?;
+    let x: Vec<f64> = words.map(|w| w.parse().ok()).collect::<Option<_>>()?;
+    if n != candidates || arm >= n || x.len() != 5 + 2 * n {
+        return None;
+    }
+    let risk = Risk { a: x[3], b: x[4], events: x[5..5 + n].into(), groups: x[5 + n..].into() };
+    let reference = Some(x[1]).filter(|m| !m.is_nan());
+    Some(SagcState { arm, queue: x[0], reference, since_change, infeasible: x[2], risk })
 }
 
 /// Median of all lengths; 0 if there are none.

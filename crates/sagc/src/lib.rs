@@ -13,7 +13,7 @@
 //!     let g = sizer.group_size();
 //!     // … generate groups of g; here every fifth rollout is ten times as long as the others
 //!     let length: Vec<f32> = (0..128).map(|i| if (i + step) % 5 == 0 { 1000.0 } else { 100.0 }).collect();
-//!     sizer.observe(&GroupReport { group_size: g, length: &length });
+//!     sizer.observe(&GroupReport::new(g, &length));
 //! }
 //! assert_eq!(sizer.group_size(), 4); // large groups would all straggle
 //! # Ok::<(), sagc::ConfigError>(())
@@ -49,14 +49,39 @@ pub use straggler::{Reference, Straggling};
 struct Readme;
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 
 /// What one generation step looked like, before any filtering of groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GroupReport<'a> {
     /// Members per group, G.
     pub group_size: usize,
-    /// `[groups * G]`, members of a group next to each other. A truncated rollout counts with the length it had.
+    /// `[groups * G]`, members of a group next to each other, in tokens or in seconds. A truncated rollout counts with
+    /// the length it had.
     pub length: &'a [f32],
+    /// `[groups * G]`: rollouts that were cut at the longest allowed length; empty if nobody knows.
+    pub truncated: &'a [bool],
+    /// Seconds the whole step took, where they are to count.
+    pub seconds: Option<f64>,
+}
+
+impl<'a> GroupReport<'a> {
+    /// Lengths alone.
+    pub fn new(group_size: usize, length: &'a [f32]) -> Self {
+        GroupReport { group_size, length, truncated: &[], seconds: None }
+    }
+
+    /// With the rollouts that were cut. `truncated`: `[groups * G]`.
+    pub fn with_truncated(self, truncated: &'a [bool]) -> Self {
+        GroupReport { truncated, ..self }
+    }
+
+    /// With the seconds that the step took.
+    pub fn with_seconds(self, seconds: f64) -> Self {
+        GroupReport { seconds: Some(seconds), ..self }
+    }
 }
 
 /// Chooses the size of the next step's groups. [`conformance::check_group_sizer`] tests the promises.
@@ -69,7 +94,27 @@ pub trait GroupSizer {
     fn group_size(&self) -> usize;
     /// Takes in a finished step. Call it once per generation step.
     fn observe(&mut self, seen: &GroupReport<'_>);
+    /// Everything a checkpoint needs, as one line of text.
+    fn save(&self) -> String;
+    /// Takes back what an equal sizer saved. Errors: the text is not of this kind of sizer with these settings; then
+    /// nothing changed.
+    fn restore(&mut self, saved: &str) -> Result<(), StateError>;
 }
+
+/// A saved state that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateError(
+    /// What was expected and what was found.
+    pub String,
+);
+
+impl core::fmt::Display for StateError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "saved state of a group sizer does not fit: {}", self.0)
+    }
+}
+
+impl core::error::Error for StateError {}
 
 /// Always the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +132,13 @@ impl GroupSizer for Fixed {
         self.0
     }
     fn observe(&mut self, _: &GroupReport<'_>) {}
+    fn save(&self) -> String {
+        format!("fixed {}", self.0)
+    }
+    fn restore(&mut self, saved: &str) -> Result<(), StateError> {
+        let own = self.save();
+        if saved == own { Ok(()) } else { Err(StateError(format!("expected `{own}`, found `{saved}`"))) }
+    }
 }
 
 impl<S: GroupSizer + ?Sized> GroupSizer for &mut S {
@@ -96,6 +148,12 @@ impl<S: GroupSizer + ?Sized> GroupSizer for &mut S {
     fn observe(&mut self, seen: &GroupReport<'_>) {
         (**self).observe(seen);
     }
+    fn save(&self) -> String {
+        (**self).save()
+    }
+    fn restore(&mut self, saved: &str) -> Result<(), StateError> {
+        (**self).restore(saved)
+    }
 }
 
 impl<S: GroupSizer + ?Sized> GroupSizer for Box<S> {
@@ -104,5 +162,11 @@ impl<S: GroupSizer + ?Sized> GroupSizer for Box<S> {
     }
     fn observe(&mut self, seen: &GroupReport<'_>) {
         (**self).observe(seen);
+    }
+    fn save(&self) -> String {
+        (**self).save()
+    }
+    fn restore(&mut self, saved: &str) -> Result<(), StateError> {
+        (**self).restore(saved)
     }
 }

@@ -61,7 +61,7 @@ fn the_long_run_rate_of_straggling_groups_meets_a_feasible_budget() {
             let length = lengths.step(128, g, 0.3, 0.45);
             total += rate(&length, g);
             sizes += g;
-            sizer.observe(&GroupReport { group_size: g, length: &length });
+            sizer.observe(&GroupReport::new(g, &length));
         }
         let (rate, size) = (total / 600.0, sizes as f64 / 600.0);
         assert!((rate - 0.25).abs() < 0.04, "seed {seed}: rate {rate}, budget 0.25");
@@ -80,7 +80,7 @@ fn a_budget_that_only_the_smallest_size_meets_is_met() {
             let mut total = 0.0;
             for _ in 0..3000 {
                 let length = lengths.pareto(rollouts, 2.2);
-                let seen = GroupReport { group_size: sizer.group_size(), length: &length };
+                let seen = GroupReport::new(sizer.group_size(), &length);
                 let normal = sizer.state().reference.unwrap_or_else(|| median(&length));
                 total += Straggling::count(&seen, 2.5, Some(normal)).unwrap().rate();
                 sizer.observe(&seen);
@@ -104,7 +104,7 @@ fn a_budget_that_only_the_smallest_size_meets_is_met() {
 fn queue_risk_and_size_follow_the_rule_step_by_step() {
     let mut sizer = Sagc::new(SagcConfig::new(&[2, 4])).unwrap();
     for step in 1..=6 {
-        sizer.observe(&GroupReport { group_size: 4, length: &[100.0, 100.0, 100.0, 1000.0] });
+        sizer.observe(&GroupReport::new(4, &[100.0, 100.0, 100.0, 1000.0]));
         assert_eq!(sizer.state().queue, 0.75 * f64::from(step));
         assert_eq!(sizer.group_size(), if step < 6 { 4 } else { 2 }, "step {step}");
     }
@@ -120,7 +120,7 @@ fn against_its_own_median_a_pair_never_straggles() {
     for _ in 0..300 {
         let g = sizer.group_size();
         let before = sizer.state().queue;
-        sizer.observe(&GroupReport { group_size: g, length: &lengths.pareto(64, 1.0) });
+        sizer.observe(&GroupReport::new(g, &lengths.pareto(64, 1.0)));
         assert!(g == 16 || sizer.state().queue == (before - 0.25).max(0.0));
     }
     assert_eq!(sizer.state().infeasible, 0.0);
@@ -136,7 +136,7 @@ fn queue_and_infeasible_part_bound_the_excess_on_any_sequence() {
         let g = sizer.group_size();
         let length = lengths.step(64, g, 0.5, if step / 100 % 2 == 0 { 0.2 } else { 1.2 });
         let normal = reference.unwrap_or_else(|| median(&length));
-        let seen = GroupReport { group_size: g, length: &length };
+        let seen = GroupReport::new(g, &length);
         excess += Straggling::count(&seen, 2.5, Some(normal)).unwrap().rate() - 0.25;
         sizer.observe(&seen);
         reference = sizer.state().reference;
@@ -150,7 +150,7 @@ fn equal_lengths_bring_the_largest_groups_and_keep_them() {
     for _ in 0..100 {
         let g = sizer.group_size();
         assert_eq!(g, 32);
-        sizer.observe(&GroupReport { group_size: g, length: &vec![50.0; 128] });
+        sizer.observe(&GroupReport::new(g, &vec![50.0; 128]));
     }
 }
 
@@ -162,7 +162,7 @@ fn an_impossible_budget_is_reported_and_the_controller_recovers_when_it_is_gone(
         for _ in 0..steps {
             let g = sizer.group_size();
             let length = lengths.step(128, g, 0.0, sigma);
-            sizer.observe(&GroupReport { group_size: g, length: &length });
+            sizer.observe(&GroupReport::new(g, &length));
         }
     };
     run(&mut sizer, 150, 1.5);
@@ -181,15 +181,15 @@ fn a_restored_controller_goes_on_alike() {
         for _ in 0..steps {
             let g = sizers[0].group_size();
             let length = lengths.step(128, g, 0.3, 0.6);
-            sizers.iter_mut().for_each(|s| s.observe(&GroupReport { group_size: g, length: &length }));
+            sizers.iter_mut().for_each(|s| s.observe(&GroupReport::new(g, &length)));
         }
     };
     feed(&mut [&mut a], 77);
     let mut b = Sagc::new(SagcConfig::new(&CANDIDATES)).unwrap();
-    b.restore(a.state().clone()).unwrap();
+    b.restore(&a.save()).unwrap();
     feed(&mut [&mut a, &mut b], 50);
     assert_eq!(a, b);
-    assert!(Sagc::new(SagcConfig::new(&[2, 4])).unwrap().restore(a.state().clone()).is_err());
+    assert!(Sagc::new(SagcConfig::new(&[2, 4])).unwrap().restore(&a.save()).is_err());
 }
 
 #[test]

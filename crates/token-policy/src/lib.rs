@@ -12,9 +12,15 @@
 //! # Ok::<(), token_policy::SamplingError>(())
 //! ```
 
-mod sampler;
-
+mod codec;
+mod generator;
 mod padding;
+mod sampler;
+mod tokens;
+
+pub use codec::{CharCodec, Codec, CodecError};
+pub use generator::Generator;
 
 pub use padding::{Ending, LeftPadded, completion};
 pub use sampler::{Drawn, Sampling, SamplingError, log_probs, sample};
+pub use tokens::Tokens;

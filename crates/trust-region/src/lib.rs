@@ -32,7 +32,8 @@
 //! let (obs, action) = (Noise::new(1).normal((32, 3))?, vec![0.5; 64]);
 //! let rollout = Rollout {
 //!     steps: 4, lanes: 8, next_obs: Some(obs.clone()), trace: obs.clone(), obs, action,
-//!     reward: vec![1.0; 32], status: vec![Status::Running; 32], group: (0..8).collect(),
+//!     log_prob: vec![], reward: vec![1.0; 32], status: vec![Status::Running; 32], group: (0..8).collect(),
+//!     length: vec![4; 8],
 //! };
 //! let report = trainer.update(&mut policy, rollout)?;
 //! assert!(report.kl >= 0.0 && report.critic_loss > 0.0);

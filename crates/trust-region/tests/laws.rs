@@ -57,9 +57,11 @@ fn rollout<P: Pathwise>(policy: &P, seed: u64, status: Status) -> Rollout<Tensor
         obs,
         trace: drawn.trace,
         action: action.concat(),
+        log_prob: Vec::new(),
         reward,
         status: vec![status; STEPS * LANES],
         group: (0..LANES as u32).collect(),
+        length: vec![STEPS as u32; LANES],
     }
 }
 
