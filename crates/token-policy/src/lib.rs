@@ -12,14 +12,35 @@
 //! # Ok::<(), token_policy::SamplingError>(())
 //! ```
 
+mod block;
 mod codec;
+mod collect;
+mod config;
+mod decoder;
+mod decoding;
+mod draw;
+mod engine;
+mod evaluate;
 mod generator;
+mod kernels;
+mod layout;
+mod packed;
 mod padding;
+mod policy;
 mod sampler;
+mod supervised;
 mod tokens;
 
 pub use codec::{CharCodec, Codec, CodecError};
+pub use collect::{CollectError, Collected, TextCollector, Writing};
+pub use config::{DecoderConfig, ShapeError};
+pub use decoder::{Decoder, DecoderError};
+pub use decoding::Decoding;
+pub use engine::{Batching, Choice, Completed, EngineConfig, EngineError, Generation, Order, Request, Stats, generate};
+pub use evaluate::{Evaluation, evaluate, wilson};
 pub use generator::Generator;
+pub use policy::TokenPolicy;
+pub use supervised::{Supervised, SupervisedConfig, SupervisedReport};
 
 pub use padding::{Ending, LeftPadded, completion};
 pub use sampler::{Drawn, Sampling, SamplingError, log_probs, sample};

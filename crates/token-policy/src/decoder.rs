@@ -1,0 +1,376 @@
+//! The trainable decoder: parameters, and scores that can be differentiated.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use candle_core::{CpuStorage, CustomOp1, Device, Layout as TensorLayout, Result, Shape, Tensor};
+use onpolicy::matmul::{View, matmul};
+use onpolicy::params::{cpu_result, cpu_slice, with_slice};
+use onpolicy::{Bundle, BundleError, Noise, Params, Persist};
+use rayon::prelude::*;
+
+use crate::block::{Chunk, Net, Pass};
+use crate::config::{DecoderConfig, ShapeError};
+use crate::kernels::rope_table;
+use crate::layout::{self, Layout};
+use crate::tokens::Tokens;
+
+/// Tokens that are worked on together by one thread. Fixed, so that the bits do not depend on the thread count.
+const CHUNK: usize = 512;
+/// Gradients that are summed side by side, then in order; one for models above [`LARGE`].
+const SUMS: usize = 8;
+const LARGE: usize = 1 << 24;
+
+/// A decoder-only transformer; see [`DecoderConfig`]. All its weights are one flat vector whose parts have the names of
+/// published checkpoints.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    pub(crate) config: Arc<DecoderConfig>,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) params: Params,
+}
+
+/// What a row of the output is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Head {
+    /// All logits, `[M, V]`.
+    Logits,
+    /// Log-probability of the token that follows, `[M]`.
+    LogProb {
+        temperature: f32,
+        /// Ids from here on have probability 0.
+        usable: usize,
+    },
+}
+
+impl Decoder {
+    /// Fresh weights: normal with deviation 0.02, those that write into the residual stream divided by √(2·layers).
+    ///
+    /// Errors: the shape, or memory.
+    pub fn new(config: DecoderConfig, seed: u64) -> std::result::Result<Self, DecoderError> {
+        config.check()?;
+        let (params, layout) = layout::build(&config, &mut Noise::named(seed, "decoder"))?;
+        Ok(Decoder { config: Arc::new(config), layout: Arc::new(layout), params })
+    }
+
+    /// Its shape.
+    pub fn config(&self) -> &DecoderConfig {
+        &self.config
+    }
+
+    /// Its weights.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The same shape with other weights of the same layout, as adapters make them.
+    ///
+    /// Panics if the length differs.
+    pub fn with_params(&self, params: Params) -> Decoder {
+        assert_eq!(params.len(), self.params.len(), "weights of another shape");
+        Decoder { config: self.config.clone(), layout: self.layout.clone(), params }
+    }
+
+    /// A copy that no later update of the original reaches.
+    pub fn snapshot(&self) -> Result<Decoder> {
+        Ok(self.with_params(self.params.snapshot()?))
+    }
+
+    /// Logits of every token of the completions before it is read, `[M, V]` with M the number of completion tokens, row
+    /// after row; differentiable in the weights.
+    ///
+    /// Errors: a prompt is empty, the batches differ in rows, or an id is not below V.
+    pub fn logits(&self, prompts: &Tokens, completions: &Tokens) -> Result<Tensor> {
+        self.apply(self.params.var().as_tensor(), prompts, completions, Head::Logits)
+    }
+
+    /// Log-probability of every token of the completions, `[M]`, nats; differentiable in the weights.
+    ///
+    /// ```text
+    /// ln softmax(logits/temperature) at the token, over the ids below `usable`
+    /// ```
+    ///
+    /// Errors: as [`Decoder::logits`], and a completion with an id that is not usable.
+    pub fn log_prob(&self, prompts: &Tokens, completions: &Tokens, temperature: f32, usable: usize) -> Result<Tensor> {
+        self.log_prob_with(self.params.var().as_tensor(), prompts, completions, temperature, usable)
+    }
+
+    /// [`Decoder::log_prob`] with weights that are themselves computed, `[len]`.
+    pub fn log_prob_with(
+        &self,
+        weights: &Tensor,
+        prompts: &Tokens,
+        completions: &Tokens,
+        temperature: f32,
+        usable: usize,
+    ) -> Result<Tensor> {
+        if let Some(id) = completions.ids().iter().find(|id| **id as usize >= usable) {
+            candle_core::bail!("a completion has token {id}; the usable ids are below {usable}");
+        }
+        self.apply(weights, prompts, completions, Head::LogProb { temperature, usable })
+    }
+
+    fn apply(&self, weights: &Tensor, prompts: &Tokens, completions: &Tokens, head: Head) -> Result<Tensor> {
+        let batch = Batch::new(prompts, completions, self.config.vocab)?;
+        if batch.scored == 0 {
+            let width = if head == Head::Logits { self.config.vocab } else { 1 };
+            let none = Tensor::zeros((0, width), candle_core::DType::F32, &Device::Cpu)?;
+            return if head == Head::Logits { Ok(none) } else { none.flatten_all() };
+        }
+        let (cos, sin) = rope_table(batch.longest, self.config.head_dim, self.config.rope_theta);
+        let kept = (0..batch.chunks.len()).map(|_| Mutex::new(None)).collect();
+        let (config, layout) = (self.config.clone(), self.layout.clone());
+        weights.apply_op1(Score { config, layout, batch, cos, sin, head, kept })
+    }
+}
+
+/// What makes no decoder.
+#[derive(Debug, thiserror::Error)]
+pub enum DecoderError {
+    /// The shape.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The tensors.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}
+
+impl Persist for Decoder {
+    fn save(&self, prefix: &str, to: &mut Bundle) {
+        self.params.save(prefix, to);
+    }
+    fn load(&mut self, prefix: &str, from: &Bundle) -> std::result::Result<(), BundleError> {
+        self.params.load(prefix, from)
+    }
+}
+
+/// Prompts and completions as the network reads them: without the last token, which nothing follows.
+struct Batch {
+    ids: Vec<u32>,
+    lengths: Vec<usize>,
+    /// Token that follows each scored position.
+    targets: Vec<u32>,
+    chunks: Vec<Part>,
+    scored: usize,
+    longest: usize,
+}
+
+/// One chunk's share of the batch.
+struct Part {
+    sequences: Range<usize>,
+    tokens: Range<usize>,
+    /// Scored positions, counted from the chunk's first token.
+    rows: Vec<u32>,
+    /// Where they lie in the output.
+    out: Range<usize>,
+}
+
+impl Batch {
+    fn new(prompts: &Tokens, completions: &Tokens, vocab: usize) -> Result<Self> {
+        if prompts.rows() != completions.rows() {
+            candle_core::bail!("{} prompts and {} completions", prompts.rows(), completions.rows());
+        }
+        let all = prompts.ids().iter().chain(completions.ids());
+        if let Some(id) = all.copied().find(|id| *id as usize >= vocab) {
+            candle_core::bail!("token {id} is beyond the vocabulary of {vocab}");
+        }
+        let mut b = Batch { ids: vec![], lengths: vec![], targets: vec![], chunks: vec![], scored: 0, longest: 0 };
+        let mut part = Part { sequences: 0..0, tokens: 0..0, rows: vec![], out: 0..0 };
+        for (i, (prompt, completion)) in prompts.iter().zip(completions.iter()).enumerate() {
+            if prompt.is_empty() {
+                candle_core::bail!("prompt {i} is empty; it needs at least one token to predict from");
+            }
+            if completion.is_empty() {
+                continue;
+            }
+            let n = prompt.len() + completion.len() - 1;
+            if part.tokens.len() + n > CHUNK && !part.tokens.is_empty() {
+                let next = Part {
+                    sequences: part.sequences.end..part.sequences.end,
+                    tokens: part.tokens.end..part.tokens.end,
+                    rows: vec![],
+                    out: part.out.end..part.out.end,
+                };
+                b.chunks.push(std::mem::replace(&mut part, next));
+            }
+            let base = part.tokens.len();
+            part.rows.extend((prompt.len() - 1..n).map(|t| (base + t) as u32));
+            b.ids.extend_from_slice(prompt);
+            b.ids.extend_from_slice(&completion[..completion.len() - 1]);
+            b.lengths.push(n);
+            b.targets.extend_from_slice(completion);
+            part.sequences.end += 1;
+            part.tokens.end += n;
+            part.out.end += completion.len();
+            b.longest = b.longest.max(n);
+        }
+        if !part.tokens.is_empty() {
+            b.chunks.push(part);
+        }
+        b.scored = b.targets.len();
+        Ok(b)
+    }
+
+    fn chunk(&self, part: &Part) -> Chunk<'_> {
+        Chunk { ids: &self.ids[part.tokens.clone()], lengths: &self.lengths[part.sequences.clone()] }
+    }
+}
+
+struct Score {
+    config: Arc<DecoderConfig>,
+    layout: Arc<Layout>,
+    batch: Batch,
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+    head: Head,
+    /// One per chunk, between forward and backward.
+    kept: Vec<Mutex<Option<Pass>>>,
+}
+
+impl Score {
+    fn net<'a>(&'a self, params: &'a [f32]) -> Net<'a> {
+        Net { config: &self.config, layout: &self.layout, params, cos: &self.cos, sin: &self.sin }
+    }
+
+    /// Numbers per scored position.
+    fn width(&self) -> usize {
+        if self.head == Head::Logits { self.config.vocab } else { 1 }
+    }
+
+    /// Rows of the hidden state that are scored, `[m, d]`, and their logits, `[m, V]`.
+    fn logits(&self, params: &[f32], part: &Part, hidden: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        let (d, v, m) = (self.config.hidden, self.config.vocab, part.rows.len());
+        let mut picked = Vec::with_capacity(m * d);
+        for &r in &part.rows {
+            picked.extend_from_slice(&hidden[r as usize * d..(r as usize + 1) * d]);
+        }
+        let head = &params[self.layout.head..self.layout.head + v * d];
+        let mut logits = vec![0.0; m * v];
+        matmul(m, v, d, &mut logits, View::rows(v), false, &picked, View::rows(d), head, View::transposed(d));
+        (picked, logits)
+    }
+
+    fn forward_part(&self, params: &[f32], i: usize, out: &mut [f32]) {
+        let part = &self.batch.chunks[i];
+        let pass = self.net(params).forward(&self.batch.chunk(part), true);
+        let (_, logits) = self.logits(params, part, &pass.hidden);
+        match self.head {
+            Head::Logits => out.copy_from_slice(&logits),
+            Head::LogProb { temperature, usable } => {
+                let targets = &self.batch.targets[part.out.clone()];
+                for ((row, out), &id) in logits.chunks_exact(self.config.vocab).zip(out).zip(targets) {
+                    *out = log_prob(&row[..usable], id, temperature);
+                }
+            }
+        }
+        *self.kept[i].lock().expect("no panic while held") = Some(pass);
+    }
+
+    fn backward_part(&self, params: &[f32], i: usize, g: &[f32], grad: &mut [f32]) {
+        let part = &self.batch.chunks[i];
+        let net = self.net(params);
+        let kept = self.kept[i].lock().expect("no panic while held").take();
+        // a second backward through the same graph starts over
+        let pass = kept.unwrap_or_else(|| net.forward(&self.batch.chunk(part), true));
+        let (d, v, m) = (self.config.hidden, self.config.vocab, part.rows.len());
+        let (picked, mut dlogits) = self.logits(params, part, &pass.hidden);
+        match self.head {
+            Head::Logits => dlogits.copy_from_slice(g),
+            Head::LogProb { temperature, usable } => {
+                let targets = &self.batch.targets[part.out.clone()];
+                for ((row, &g), &id) in dlogits.chunks_exact_mut(v).zip(g).zip(targets) {
+                    log_prob_backward(row, usable, id, temperature, g);
+                }
+            }
+        }
+        let at = self.layout.head;
+        let mut dpicked = vec![0.0; m * d];
+        matmul(
+            m,
+            d,
+            v,
+            &mut dpicked,
+            View::rows(d),
+            false,
+            &dlogits,
+            View::rows(v),
+            &params[at..at + v * d],
+            View::rows(d),
+        );
+        let dhead = &mut grad[at..at + v * d];
+        matmul(v, d, m, dhead, View::rows(d), true, &dlogits, View::transposed(v), &picked, View::rows(d));
+        let mut dhidden = vec![0.0; pass.hidden.len()];
+        for (row, &r) in dpicked.chunks_exact(d).zip(&part.rows) {
+            dhidden[r as usize * d..(r as usize + 1) * d].copy_from_slice(row);
+        }
+        net.backward(&self.batch.chunk(part), pass, &dhidden, grad);
+    }
+}
+
+/// `ln softmax(row/temperature)[id]`.
+fn log_prob(row: &[f32], id: u32, temperature: f32) -> f32 {
+    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f32 = row.iter().map(|l| ((l - top) / temperature).exp()).sum();
+    (row[id as usize] - top) / temperature - sum.ln()
+}
+
+/// `row` becomes `g·(onehot − p)/temperature`, 0 beyond `usable`.
+fn log_prob_backward(row: &mut [f32], usable: usize, id: u32, temperature: f32, g: f32) {
+    let (live, dead) = row.split_at_mut(usable);
+    let top = live.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    live.iter_mut().for_each(|l| *l = ((*l - top) / temperature).exp());
+    let scale = -g / (temperature * live.iter().sum::<f32>());
+    live.iter_mut().for_each(|l| *l *= scale);
+    live[id as usize] += g / temperature;
+    dead.fill(0.0);
+}
+
+impl CustomOp1 for Score {
+    fn name(&self) -> &'static str {
+        "decoder-score"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &TensorLayout) -> Result<(CpuStorage, Shape)> {
+        let params = cpu_slice(storage, layout)?;
+        let width = self.width();
+        let mut out = vec![0.0; self.batch.scored * width];
+        let mut pieces: Vec<&mut [f32]> = Vec::new();
+        let mut rest = &mut out[..];
+        for part in &self.batch.chunks {
+            let (piece, tail) = rest.split_at_mut(part.out.len() * width);
+            pieces.push(piece);
+            rest = tail;
+        }
+        pieces.into_par_iter().enumerate().for_each(|(i, out)| self.forward_part(params, i, out));
+        let scored = self.batch.scored;
+        if width == 1 { cpu_result(out, scored) } else { cpu_result(out, (scored, width)) }
+    }
+
+    fn bwd(&self, arg: &Tensor, _res: &Tensor, grad_res: &Tensor) -> Result<Option<Tensor>> {
+        let (arg, grad_res) = (arg.contiguous()?, grad_res.contiguous()?);
+        let grad = with_slice(&arg, |params| {
+            with_slice(&grad_res, |g| {
+                let width = self.width();
+                let sums = if params.len() > LARGE { 1 } else { SUMS.min(self.batch.chunks.len()) };
+                let partial: Vec<Vec<f32>> = (0..sums)
+                    .into_par_iter()
+                    .map(|lane| {
+                        let mut grad = vec![0.0; params.len()];
+                        for (i, part) in self.batch.chunks.iter().enumerate().skip(lane).step_by(sums) {
+                            let g = &g[part.out.start * width..part.out.end * width];
+                            self.backward_part(params, i, g, &mut grad);
+                        }
+                        grad
+                    })
+                    .collect();
+                let mut partial = partial.into_iter();
+                let mut total = partial.next().unwrap_or_default();
+                for p in partial {
+                    total.iter_mut().zip(p).for_each(|(t, x)| *t += x);
+                }
+                total
+            })
+        })??;
+        Ok(Some(Tensor::from_vec(grad, arg.elem_count(), &Device::Cpu)?))
+    }
+}
