@@ -20,6 +20,8 @@ const SCRIPT: &str = "benches/peers/sim_speed.py";
 pub enum Bench {
     /// The engine against MuJoCo, EnvPool and dm_control: one table, in minutes
     Sim(Sim),
+    /// Group size control in training against everything simpler: tables, in half an hour
+    Sagc(crate::sagc::Sagc),
 }
 
 /// How the simulation is measured.
@@ -41,8 +43,11 @@ pub struct Sim {
 
 /// Runs it.
 pub fn bench(root: &Path, what: Bench) -> Result<()> {
-    let Bench::Sim(o) = what;
     let target = target(root)?;
+    let o = match what {
+        Bench::Sim(o) => o,
+        Bench::Sagc(o) => return crate::sagc::study(root, &target, &o),
+    };
     let python = match &o.python {
         Some(python) => python.clone(),
         None => venv(&target.join("peers"))?,

@@ -1,6 +1,7 @@
 //! Project automation: `cargo xtask tidy`, `cargo xtask ci`, `cargo xtask package`, `cargo xtask bench`.
 
 mod bench;
+mod sagc;
 mod tidy;
 
 use std::path::{Path, PathBuf};

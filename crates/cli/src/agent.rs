@@ -1,5 +1,6 @@
 //! A policy with its trainer, behind one object: the place where kinds of policy and trainer are paired.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -12,33 +13,54 @@ use trust_region::{CriticConfig, Gate, TrustRegion, TrustRegionConfig};
 
 use crate::args::{Mode, PolicyKind, TrainerKind};
 use crate::config::{GateArg, KlFormArg, RunConfig};
+use crate::eval::{self, Asked, Evaluation};
+use crate::groups;
+use crate::settings::Settings;
 
 /// What one update tells, in the order of `metrics.jsonl`.
 pub(crate) struct Update {
-    /// Returns of the whole episodes that ended.
+    /// Returns of the whole episodes that ended; scores of texts.
     pub returns: Vec<f64>,
-    /// Mean reward of a step.
-    pub reward_mean: f64,
-    /// Of the trainer.
+    /// Everything else.
     pub scalars: Vec<(&'static str, f64)>,
-    /// Seconds spent collecting.
-    pub collect_s: f64,
 }
 
 /// A policy that learns and acts. Everything that persists of a run, environments included, is in here.
 pub(crate) trait Agent {
-    /// Collects a rollout and learns from it.
-    fn update(&mut self, steps: usize) -> Result<Update>;
-    /// Environment lanes that turned non-finite so far.
-    fn non_finite_lanes(&self) -> u64;
+    /// Told before the first update of a sitting: where the run lies and how many updates it has.
+    fn sit(&mut self, _root: &Path, _updates: u64) -> Result<()> {
+        Ok(())
+    }
+    /// Collects experience and learns from it.
+    fn update(&mut self) -> Result<Update>;
     /// Adds the whole state.
     fn save(&self, to: &mut Bundle);
     /// Takes the whole state back.
     fn load(&mut self, from: &Bundle) -> Result<()>;
-    /// Takes back what acting needs: policy, normaliser, critic.
+    /// Takes back what acting needs.
     fn load_to_act(&mut self, from: &Bundle) -> Result<()>;
-    /// Returns of one fresh episode in each lane of `env`.
-    fn evaluate(&self, env: &mut SimVec, mode: Mode, k: usize, seed: u64) -> Result<Vec<f64>>;
+    /// How good the policy is.
+    fn evaluate(&self, asked: &Asked) -> Result<Evaluation>;
+    /// The evaluations at the end of a run.
+    fn closing(&self) -> Result<Vec<Evaluation>> {
+        Ok(vec![self.evaluate(&Asked::default())?])
+    }
+}
+
+/// Pairs policy, trainer and source of experience, ready to train.
+pub(crate) fn build(settings: &Settings) -> Result<Box<dyn Agent>> {
+    match settings {
+        Settings::Steps(c) => build_steps(c, c.env.envs),
+        Settings::Groups(c) => groups::build(c),
+    }
+}
+
+/// The same for evaluation, which needs no environments of its own.
+pub(crate) fn build_to_act(settings: &Settings) -> Result<Box<dyn Agent>> {
+    match settings {
+        Settings::Steps(c) => build_steps(c, 1),
+        Settings::Groups(c) => groups::build(c),
+    }
 }
 
 /// Makes the environments of a run.
@@ -47,8 +69,8 @@ pub(crate) fn environments(config: &RunConfig, lanes: usize, stagger: bool) -> R
     Ok(sim_vec(&config.task, options)?)
 }
 
-/// Pairs policy and trainer. `lanes`: environments to train in; evaluation needs none of them but one.
-pub(crate) fn build(config: &RunConfig, lanes: usize) -> Result<Box<dyn Agent>> {
+/// Pairs policy and trainer. `lanes`: environments to train in.
+fn build_steps(config: &RunConfig, lanes: usize) -> Result<Box<dyn Agent>> {
     let env = environments(config, lanes, config.env.stagger)?;
     let (obs, act) = (env.spec().obs_dim, env.spec().act_dim);
     let (p, seed) = (&config.policy, config.seed);
@@ -85,7 +107,7 @@ fn pair<P: Pathwise + Persist + 'static>(config: &RunConfig, mut env: SimVec, po
         other => other.into(),
     })?;
     let collector = SimCollector::new(&mut env, config.seed, config.env.stagger);
-    Ok(Box::new(Pair { env, policy, trainer, normaliser: Normaliser::new(obs), collector }))
+    Ok(Box::new(Pair { config: config.clone(), env, policy, trainer, normaliser: Normaliser::new(obs), collector }))
 }
 
 fn trainer_config(config: &RunConfig) -> TrustRegionConfig {
@@ -116,6 +138,7 @@ fn trainer_config(config: &RunConfig) -> TrustRegionConfig {
 }
 
 struct Pair<P> {
+    config: RunConfig,
     env: SimVec,
     policy: P,
     trainer: TrustRegion,
@@ -124,20 +147,18 @@ struct Pair<P> {
 }
 
 impl<P: Pathwise + Persist> Agent for Pair<P> {
-    fn update(&mut self, steps: usize) -> Result<Update> {
-        let start = Instant::now();
+    fn update(&mut self) -> Result<Update> {
+        let (start, steps) = (Instant::now(), self.config.trainer.rollout_steps);
         let rollout = self.collector.collect(&mut self.env, &self.policy, &mut self.normaliser, steps)?;
         let collect_s = start.elapsed().as_secs_f64();
         let reward_mean = rollout.reward.iter().map(|r| f64::from(*r)).sum::<f64>() / rollout.reward.len() as f64;
         let report = self.trainer.update(&mut self.policy, rollout)?;
-        let mut scalars = Vec::new();
+        let mut scalars = vec![("reward_mean", reward_mean)];
         report.each(&mut |name, value| scalars.push((name, value)));
         self.policy.each_scalar(&mut |name, value| scalars.push((name, value)));
-        Ok(Update { returns: self.collector.take_finished(), reward_mean, scalars, collect_s })
-    }
-
-    fn non_finite_lanes(&self) -> u64 {
-        self.env.non_finite_lanes()
+        scalars.push(("collect_s", collect_s));
+        scalars.push(("non_finite_lanes", self.env.non_finite_lanes() as f64));
+        Ok(Update { returns: self.collector.take_finished(), scalars })
     }
 
     fn save(&self, to: &mut Bundle) {
@@ -161,16 +182,19 @@ impl<P: Pathwise + Persist> Agent for Pair<P> {
         Ok(())
     }
 
-    fn evaluate(&self, env: &mut SimVec, mode: Mode, k: usize, seed: u64) -> Result<Vec<f64>> {
-        let returns = onpolicy::episode_returns(env, &self.normaliser, seed, |obs, noise| match mode {
-            Mode::Ode => self.policy.deterministic(obs, noise),
-            Mode::Sde => Ok(self.policy.sample(obs, noise)?.action),
-            Mode::BestOfK => best_of(&self.policy, &self.trainer, obs, k, noise),
-        })?;
-        if returns.iter().any(|r| !r.is_finite()) {
-            bail!("a return is not finite: the policy's weights are not usable");
+    fn evaluate(&self, asked: &Asked) -> Result<Evaluation> {
+        let (mode, episodes) = (asked.mode.unwrap_or(Mode::Ode), asked.episodes.unwrap_or(64));
+        if asked.split.is_some() || asked.samples.is_some() {
+            bail!("--split and --samples are for text tasks; {} is a simulation", self.config.task);
         }
-        Ok(returns)
+        let mut env = environments(&self.config, episodes, false)?;
+        let returns = onpolicy::episode_returns(&mut env, &self.normaliser, asked.seed, |obs, noise| match mode {
+            Mode::Ode | Mode::Greedy => self.policy.deterministic(obs, noise),
+            Mode::Sde | Mode::Sample => Ok(self.policy.sample(obs, noise)?.action),
+            Mode::BestOfK => best_of(&self.policy, &self.trainer, obs, asked.k, noise),
+        })?;
+        let k = (mode == Mode::BestOfK).then_some(asked.k);
+        eval::returns(&self.config.task, mode, k, asked.seed, &returns)
     }
 }
 

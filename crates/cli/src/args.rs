@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-/// Train diffusion and Gaussian policies on thousands of parallel simulations, inside a trust region.
+/// Train diffusion, Gaussian and language policies on-policy: in thousands of parallel simulations inside a trust region,
+/// or group-relative on texts and whole episodes.
 #[derive(Parser)]
 #[command(version, about, max_term_width = 110)]
 pub(crate) struct Args {
@@ -17,7 +18,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Train a policy on a task, or continue a run
     Train(Train),
-    /// Returns of a run's policy over fresh episodes
+    /// How good a run's policy is on fresh episodes or held-out prompts
     Eval(Eval),
     /// All tasks with their sizes and status
     Tasks(Tasks),
@@ -46,7 +47,13 @@ pub(crate) struct Train {
     /// Settings to start from: quick for minutes on two cores, paper for the published ones [default: quick]
     #[arg(long, value_enum, conflicts_with_all = ["resume", "config"])]
     pub preset: Option<Preset>,
-    /// Parallel environments [default: the preset's: 256 quick, 1024 paper]
+    /// Group size for grpo and dapo: sagc, static:8, greedy, per-arm, random:4*12,8*30 or schedule:32*10,16*50
+    #[arg(long, value_name = "SIZER", conflicts_with = "resume")]
+    pub group: Option<String>,
+    /// Updates of grpo and dapo, after the warm-up [default: the preset's]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "resume")]
+    pub updates: Option<u64>,
+    /// Parallel environments, or rollouts per update of grpo and dapo [default: the preset's]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub envs: Option<usize>,
     /// Environment steps in all, over all environments [default: the preset's]
@@ -76,12 +83,18 @@ pub(crate) struct Train {
 pub(crate) struct Eval {
     /// Run directory
     pub dir: PathBuf,
-    /// How actions are chosen
-    #[arg(long, value_enum, default_value = "ode")]
-    pub mode: Mode,
-    /// Episodes, each in an environment of its own
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub episodes: u32,
+    /// How actions or tokens are chosen [default: ode; for text sample]
+    #[arg(long, value_enum)]
+    pub mode: Option<Mode>,
+    /// Episodes, each in an environment of its own, or prompts [default: 64; of a text task 512]
+    #[arg(long, visible_alias = "prompts", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub episodes: Option<u32>,
+    /// Which prompts of a text task [default: held-out]
+    #[arg(long, value_enum)]
+    pub split: Option<SplitArg>,
+    /// Completions per prompt of a text task [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub samples: Option<u32>,
     /// Actions drawn per state in mode best-of-k
     #[arg(long, value_name = "K", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub k: u32,
@@ -134,6 +147,22 @@ pub(crate) enum Algo {
     Trudi,
     /// Gaussian policy, the same trainer
     Reppo,
+    /// Group-relative, on texts or whole episodes
+    Grpo,
+    /// Group-relative with clip-higher, dynamic sampling, token-level loss and soft punishment of length
+    Dapo,
+}
+
+impl Algo {
+    /// As on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Algo::Trudi => "trudi",
+            Algo::Reppo => "reppo",
+            Algo::Grpo => "grpo",
+            Algo::Dapo => "dapo",
+        }
+    }
 }
 
 /// Kinds of policy.
@@ -172,6 +201,10 @@ pub(crate) enum Mode {
     Sde,
     /// The best of K drawn actions by the critic's value
     BestOfK,
+    /// Text: the likeliest token each time
+    Greedy,
+    /// Text: tokens drawn as in training
+    Sample,
 }
 
 impl Mode {
@@ -181,8 +214,21 @@ impl Mode {
             Mode::Ode => "ode",
             Mode::Sde => "sde",
             Mode::BestOfK => "best-of-k",
+            Mode::Greedy => "greedy",
+            Mode::Sample => "sample",
         }
     }
+}
+
+/// Which prompts of a text task.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum SplitArg {
+    /// Those it learns from
+    Train,
+    /// Others of the same kind
+    HeldOut,
+    /// Longer ones, with larger numbers
+    Harder,
 }
 
 /// Which of a run's checkpoints.

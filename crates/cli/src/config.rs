@@ -1,6 +1,7 @@
 //! Everything a run is made of, as its `config.toml` holds it.
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{PolicyKind, PrecisionArg, TrainerKind};
@@ -127,45 +128,6 @@ impl RunConfig {
         self.steps.div_ceil(self.steps_per_update())
     }
 
-    /// Reads the text of a `config.toml`. Errors name line and key.
-    pub(crate) fn read(text: &str) -> Result<Self> {
-        let table: toml::Table = toml::from_str(text)?;
-        match table.get("version").and_then(toml::Value::as_integer) {
-            Some(v) if v == i64::from(VERSION) => {}
-            Some(v) => bail!("its version is {v}, this program reads version {VERSION}"),
-            None => bail!("it has no version; write version = {VERSION} if it is a run's config.toml"),
-        }
-        let config: RunConfig = toml::from_str(text)?;
-        config.check()?;
-        Ok(config)
-    }
-
-    pub(crate) fn text(&self) -> Result<String> {
-        Ok(toml::to_string(self)?)
-    }
-
-    /// Applies `key=value` texts.
-    pub(crate) fn set(&self, changes: &[String]) -> Result<Self> {
-        let mut table = toml::Table::try_from(self)?;
-        for change in changes {
-            let (key, value) =
-                change.split_once('=').ok_or_else(|| anyhow!("--set {change}: write KEY=VALUE, as kl_bound=0.2"))?;
-            let path = resolve(&table, key.trim())?;
-            let (section, last) = path.rsplit_once('.').unwrap_or(("", &path));
-            let inner = if section.is_empty() {
-                Some(&mut table)
-            } else {
-                table.get_mut(section).and_then(|v| v.as_table_mut())
-            };
-            let slot = inner.and_then(|t| t.get_mut(last)).expect("resolved keys exist");
-            *slot = parse(slot, value.trim()).with_context(|| format!("--set {change}"))?;
-        }
-        let text = toml::to_string(&table)?;
-        let config: RunConfig =
-            toml::from_str(&text).map_err(|e| anyhow!("--set {}: {}", changes.join(" "), e.message()))?;
-        Ok(config)
-    }
-
     /// Errors with the first setting out of range that no crate below checks.
     pub(crate) fn check(&self) -> Result<()> {
         let counts = [
@@ -213,6 +175,23 @@ impl RunConfig {
         }
         Ok(())
     }
+}
+
+/// Applies `key=value` texts to settings.
+pub(crate) fn set<C: Serialize + DeserializeOwned>(config: &C, changes: &[String]) -> Result<C> {
+    let mut table = toml::Table::try_from(config)?;
+    for change in changes {
+        let (key, value) =
+            change.split_once('=').ok_or_else(|| anyhow!("--set {change}: write KEY=VALUE, as kl_bound=0.2"))?;
+        let path = resolve(&table, key.trim())?;
+        let (section, last) = path.rsplit_once('.').unwrap_or(("", &path));
+        let inner =
+            if section.is_empty() { Some(&mut table) } else { table.get_mut(section).and_then(|v| v.as_table_mut()) };
+        let slot = inner.and_then(|t| t.get_mut(last)).expect("resolved keys exist");
+        *slot = parse(slot, value.trim()).with_context(|| format!("--set {change}"))?;
+    }
+    let text = toml::to_string(&table)?;
+    toml::from_str(&text).map_err(|e| anyhow!("--set {}: {}", changes.join(" "), e.message()))
 }
 
 /// Every key of a table, dotted.
@@ -272,6 +251,14 @@ fn parse(old: &toml::Value, text: &str) -> Result<toml::Value> {
             }
             toml::Value::Float(x)
         }
+        toml::Value::Array(_) => {
+            let item = |t: &str| {
+                let n = crate::args::count(t.trim()).map_err(|e| anyhow!(e))?;
+                Ok(toml::Value::Integer(i64::try_from(n).map_err(|_| anyhow!("{n} is more than fits"))?))
+            };
+            let list = text.trim_start_matches('[').trim_end_matches(']').split(',');
+            toml::Value::Array(list.map(item).collect::<Result<_>>()?)
+        }
         toml::Value::Boolean(_) => toml::Value::Boolean(text.parse().map_err(|_| anyhow!("write true or false"))?),
         _ => toml::Value::String(text.trim_matches('"').into()),
     })
@@ -282,9 +269,14 @@ mod tests {
     use super::*;
     use crate::args::Preset;
     use crate::presets::preset;
+    use crate::settings::Settings;
 
     fn quick() -> RunConfig {
         preset(Preset::Quick, PolicyKind::Diffusion, "cartpole-swingup")
+    }
+
+    fn text(config: &RunConfig) -> String {
+        toml::to_string(config).unwrap()
     }
 
     #[test]
@@ -292,7 +284,7 @@ mod tests {
         for p in [Preset::Quick, Preset::Paper] {
             for kind in [PolicyKind::Diffusion, PolicyKind::Gaussian] {
                 let config = preset(p, kind, "cheetah-run");
-                assert_eq!(RunConfig::read(&config.text().unwrap()).unwrap(), config);
+                assert_eq!(Settings::read(&text(&config)).unwrap(), Settings::Steps(Box::new(config)));
             }
         }
     }
@@ -301,7 +293,7 @@ mod tests {
     fn settings_change_by_whole_or_short_key() {
         let changes =
             ["trainer.kl_bound=0.25", "bins=51", "steps=2M", "gate=full", "anneal=false", "env.precision=f64"];
-        let c = quick().set(&changes.map(String::from)).unwrap();
+        let c = set(&quick(), &changes.map(String::from)).unwrap();
         assert_eq!((c.trainer.kl_bound, c.critic.bins, c.steps), (0.25, 51, 2_000_000));
         assert_eq!((c.trainer.gate, c.trainer.anneal, c.env.precision), (GateArg::Full, false, PrecisionArg::F64));
     }
@@ -319,21 +311,21 @@ mod tests {
             ("kl_bound", "KEY=VALUE"),
             ("kl_bound=inf", "finite"),
         ] {
-            let error = format!("{:#}", quick().set(&[change.into()]).unwrap_err());
+            let error = format!("{:#}", set(&quick(), &[change.into()]).unwrap_err());
             assert!(error.contains(hint), "{change}: {error}");
         }
     }
 
     #[test]
     fn a_config_file_is_refused_by_key_and_line() {
-        let text = quick().text().unwrap();
+        let text = text(&quick());
         for (from, to, hint) in [
             ("kl_bound", "kl_bond", "kl_bond"),
             ("version = 1", "version = 9", "version is 9"),
             ("envs = 256", "envs = 0", "env.envs is 0"),
             ("envs = 256", "envs = \"many\"", "envs"),
         ] {
-            let error = format!("{:#}", RunConfig::read(&text.replace(from, to)).unwrap_err());
+            let error = format!("{:#}", Settings::read(&text.replace(from, to)).unwrap_err());
             assert!(error.contains(hint), "{error}");
         }
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::Update;
 use crate::checkpoint::Position;
+use crate::settings::Settings;
 use crate::tensorboard::EventFile;
 
 /// Where a run's numbers go.
@@ -24,24 +25,24 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The numbers of one update. `rate`: environment steps per second of this update.
-    pub(crate) fn new(position: &Position, env_steps: u64, rate: f64, update: &Update, non_finite: u64) -> Self {
-        let mut values = vec![
-            ("update".to_string(), position.updates as f64),
-            ("env_steps".into(), env_steps as f64),
-            ("wall_s".into(), position.wall_s),
-            ("steps_per_s".into(), rate),
-            ("return_mean".into(), position.return_mean().unwrap_or(f64::NAN)),
-            ("episodes".into(), update.returns.len() as f64),
-            ("reward_mean".into(), update.reward_mean),
-        ];
+    /// The numbers of one update that took that many seconds.
+    pub(crate) fn new(position: &Position, settings: &Settings, seconds: f64, update: &Update) -> Self {
+        let mut values = vec![("update".to_string(), position.updates as f64)];
+        if let Settings::Steps(c) = settings {
+            let per_update = c.steps_per_update();
+            values.push(("env_steps".into(), (position.updates * per_update) as f64));
+            values.push(("wall_s".into(), position.wall_s));
+            values.push(("steps_per_s".into(), per_update as f64 / seconds));
+        } else {
+            values.push(("wall_s".into(), position.wall_s));
+        }
+        values.push(("return_mean".into(), position.return_mean().unwrap_or(f64::NAN)));
+        values.push(("episodes".into(), update.returns.len() as f64));
         let rename = |name: &str| match name.strip_suffix("_s") {
             Some(phase) => format!("seconds_{phase}"),
             None => name.to_string(),
         };
         values.extend(update.scalars.iter().map(|(name, value)| (rename(name), *value)));
-        values.push(("seconds_collect".into(), update.collect_s));
-        values.push(("non_finite_lanes".into(), non_finite as f64));
         Line { values }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use onpolicy::write_atomically;
 
-use crate::config::RunConfig;
+use crate::settings::Settings;
 
 /// A run directory that this process owns.
 pub(crate) struct RunDir {
@@ -18,7 +18,7 @@ pub(crate) struct RunDir {
 
 impl RunDir {
     /// Makes a new one. Refuses a directory that holds anything.
-    pub(crate) fn create(root: &Path, config: &RunConfig) -> Result<Self> {
+    pub(crate) fn create(root: &Path, settings: &Settings) -> Result<Self> {
         if root.join("config.toml").exists() {
             bail!(
                 "{} holds a run already; continue it with --resume {}, or choose another directory with --out",
@@ -34,12 +34,12 @@ impl RunDir {
             .with_context(|| format!("cannot make the run directory {}; choose another with --out", root.display()))?;
         let lock = lock(root)?;
         let path = root.join("config.toml");
-        write_atomically(&path, config.text()?.as_bytes()).with_context(|| at(&path))?;
+        write_atomically(&path, settings.text()?.as_bytes()).with_context(|| at(&path))?;
         Ok(RunDir { root: root.into(), _lock: lock })
     }
 
     /// Opens one that exists.
-    pub(crate) fn open(root: &Path) -> Result<(Self, RunConfig)> {
+    pub(crate) fn open(root: &Path) -> Result<(Self, Settings)> {
         let config = read_config(root)?;
         let lock = lock(root)?;
         Ok((RunDir { root: root.into(), _lock: lock }, config))
@@ -111,14 +111,14 @@ fn lock(root: &Path) -> Result<File> {
 }
 
 /// Reads a run's settings.
-pub(crate) fn read_config(root: &Path) -> Result<RunConfig> {
+pub(crate) fn read_config(root: &Path) -> Result<Settings> {
     let path = root.join("config.toml");
     if !path.is_file() {
         let what = if root.is_dir() { "holds no run (no config.toml)" } else { "does not exist" };
         bail!("{} {what}; `phalanx train TASK --out {}` makes one", root.display(), root.display());
     }
     let text = fs::read_to_string(&path).with_context(|| at(&path))?;
-    RunConfig::read(&text).with_context(|| at(&path))
+    Settings::read(&text).with_context(|| at(&path))
 }
 
 fn checkpoints_dir(root: &Path) -> PathBuf {

@@ -11,12 +11,13 @@ use crate::Outcome;
 use crate::agent::{self, Agent};
 use crate::args::{self, Algo, PolicyKind, Preset, TrainerKind};
 use crate::checkpoint::{self, Position};
-use crate::config::RunConfig;
 use crate::eval;
+use crate::groups;
 use crate::metrics::{Line, Metrics};
 use crate::presets::preset;
 use crate::progress::Progress;
 use crate::run_dir::{self, RunDir};
+use crate::settings::Settings;
 
 /// `phalanx train`.
 pub(crate) fn command(a: args::Train) -> Result<Outcome> {
@@ -24,12 +25,12 @@ pub(crate) fn command(a: args::Train) -> Result<Outcome> {
     match &a.resume {
         Some(root) => resume(root),
         None => {
-            let config = configure(&a)?;
-            let root = a.out.clone().unwrap_or_else(|| default_dir(&config));
+            let settings = configure(&a)?;
+            let root = a.out.clone().unwrap_or_else(|| default_dir(&settings));
             // everything that can be wrong is found before anything is written
-            let agent = agent::build(&config, config.env.envs)?;
-            let dir = RunDir::create(&root, &config)?;
-            run(&dir, &config, agent, Position::default())
+            let agent = agent::build(&settings)?;
+            let dir = RunDir::create(&root, &settings)?;
+            run(&dir, &settings, agent, Position::default())
         }
     }
 }
@@ -44,48 +45,95 @@ pub(crate) fn threads(wanted: Option<usize>) -> Result<()> {
 }
 
 /// Settings of a new run: preset or file, then options, then `--set`.
-fn configure(a: &args::Train) -> Result<RunConfig> {
-    let mut config = match (&a.config, &a.task) {
+fn configure(a: &args::Train) -> Result<Settings> {
+    let settings = match (&a.config, &a.task) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            RunConfig::read(&text).with_context(|| path.display().to_string())?
+            Settings::read(&text).with_context(|| path.display().to_string())?
         }
-        (None, Some(task)) => {
-            sim_vec::registry::build(task)?;
-            let algo = match a.algo.unwrap_or(Algo::Trudi) {
-                Algo::Trudi => (PolicyKind::Diffusion, TrainerKind::TrustRegion),
-                Algo::Reppo => (PolicyKind::Gaussian, TrainerKind::TrustRegion),
-            };
-            let (kind, trainer) = (a.policy.unwrap_or(algo.0), a.trainer.unwrap_or(algo.1));
-            let mut config = preset(a.preset.unwrap_or(Preset::Quick), kind, task);
-            config.trainer.kind = trainer;
-            config
-        }
+        (None, Some(task)) => start(a, task)?,
         (None, None) => bail!("name a task, as `phalanx train cartpole-swingup`"),
     };
-    config.seed = a.seed.unwrap_or(config.seed);
-    config.steps = a.steps.unwrap_or(config.steps);
-    config.env.envs = a.envs.unwrap_or(config.env.envs);
-    let config = config.set(&a.set)?;
-    if config.seed > i64::MAX as u64 {
-        bail!("seed {} is more than config.toml can hold; use at most {}", config.seed, i64::MAX);
+    let settings = options(settings, a)?.set(&a.set)?;
+    if settings.seed() > i64::MAX as u64 {
+        bail!("seed {} is more than config.toml can hold; use at most {}", settings.seed(), i64::MAX);
     }
-    config.check()?;
-    Ok(config)
+    settings.check()?;
+    Ok(settings)
 }
 
-fn default_dir(config: &RunConfig) -> PathBuf {
-    let algo = match config.policy.kind {
-        PolicyKind::Diffusion => "trudi",
-        PolicyKind::Gaussian => "reppo",
+/// The preset of a task and an algorithm.
+fn start(a: &args::Train, task: &str) -> Result<Settings> {
+    let text = groups::is_text(task);
+    let algo = a.algo.unwrap_or(if text { Algo::Grpo } else { Algo::Trudi });
+    let preset_of = a.preset.unwrap_or(Preset::Quick);
+    let (kind, trainer) = match algo {
+        Algo::Grpo | Algo::Dapo => {
+            if a.trainer.is_some() {
+                bail!("--trainer is for trudi and reppo; --algo {} brings its own", algo.name());
+            }
+            return Ok(Settings::Groups(Box::new(groups::presets::preset(preset_of, algo, a.policy, task)?)));
+        }
+        Algo::Trudi | Algo::Reppo if text => {
+            bail!(
+                "{} needs actions that can be differentiated through, and {task} is a text task; use --algo grpo or dapo",
+                algo.name()
+            )
+        }
+        Algo::Trudi => (PolicyKind::Diffusion, TrainerKind::TrustRegion),
+        Algo::Reppo => (PolicyKind::Gaussian, TrainerKind::TrustRegion),
     };
-    PathBuf::from(format!("runs/{}-{algo}-seed{}", config.task, config.seed))
+    sim_vec::registry::build(task)?;
+    let mut config = preset(preset_of, a.policy.unwrap_or(kind), task);
+    config.trainer.kind = a.trainer.unwrap_or(trainer);
+    Ok(Settings::Steps(Box::new(config)))
+}
+
+/// Options that stand for single settings.
+fn options(settings: Settings, a: &args::Train) -> Result<Settings> {
+    Ok(match settings {
+        Settings::Steps(mut c) => {
+            if a.group.is_some() {
+                bail!("--group is for --algo grpo and dapo; {} has no groups", c.task);
+            }
+            c.seed = a.seed.unwrap_or(c.seed);
+            c.steps = a.steps.unwrap_or(c.steps);
+            c.env.envs = a.envs.unwrap_or(c.env.envs);
+            if a.updates.is_some() {
+                bail!("--updates is for --algo grpo and dapo; use --steps");
+            }
+            Settings::Steps(c)
+        }
+        Settings::Groups(mut c) => {
+            c.seed = a.seed.unwrap_or(c.seed);
+            c.updates = a.updates.unwrap_or(c.updates);
+            c.trainer.rollouts = a.envs.unwrap_or(c.trainer.rollouts);
+            if a.steps.is_some() {
+                bail!("--steps is for trudi and reppo; use --updates");
+            }
+            if let Some(group) = &a.group {
+                c.group.sizer = group.clone();
+            }
+            Settings::Groups(c)
+        }
+    })
+}
+
+fn default_dir(settings: &Settings) -> PathBuf {
+    let algo = match settings {
+        Settings::Steps(c) => match c.policy.kind {
+            PolicyKind::Diffusion => "trudi",
+            PolicyKind::Gaussian => "reppo",
+        },
+        Settings::Groups(c) => c.trainer.loss.name(),
+    };
+    PathBuf::from(format!("runs/{}-{algo}-seed{}", settings.task(), settings.seed()))
 }
 
 fn resume(root: &Path) -> Result<Outcome> {
-    let (dir, config) = RunDir::open(root)?;
-    let text = config.text()?;
-    let mut agent = agent::build(&config, config.env.envs)?;
+    let (dir, settings) = RunDir::open(root)?;
+    let text = settings.text()?;
+    let mut agent = agent::build(&settings)?;
     let mut position = None;
     for path in run_dir::checkpoints(root)? {
         match checkpoint::read(&path, &mut *agent, &text) {
@@ -96,20 +144,20 @@ fn resume(root: &Path) -> Result<Outcome> {
             Err(e) => {
                 eprintln!("warning: {e:#}; trying the checkpoint before it");
                 // what was read in part must not stay
-                agent = agent::build(&config, config.env.envs)?;
+                agent = agent::build(&settings)?;
             }
         }
     }
     if position.is_none() {
         eprintln!("no usable checkpoint in {}: starting from the beginning", root.display());
     }
-    run(&dir, &config, agent, position.unwrap_or_default())
+    run(&dir, &settings, agent, position.unwrap_or_default())
 }
 
 /// Trains to the end or to a signal, then evaluates.
-fn run(dir: &RunDir, config: &RunConfig, mut agent: Box<dyn Agent>, mut position: Position) -> Result<Outcome> {
-    let trained = sitting(dir, config, &mut *agent, &mut position);
-    let updates = config.updates();
+fn run(dir: &RunDir, settings: &Settings, mut agent: Box<dyn Agent>, mut position: Position) -> Result<Outcome> {
+    let trained = sitting(dir, settings, &mut *agent, &mut position);
+    let updates = settings.updates();
     match trained.with_context(|| format!("training stopped; {}", how_to_resume(dir.root())))? {
         Outcome::Interrupted => {
             eprintln!("stopped after update {} of {updates}; {}", position.updates, how_to_resume(dir.root()));
@@ -118,37 +166,39 @@ fn run(dir: &RunDir, config: &RunConfig, mut agent: Box<dyn Agent>, mut position
         Outcome::Done => {}
     }
     let root = dir.root().display();
-    println!("trained {} steps in {:.0} s: {root}", updates * config.steps_per_update(), position.wall_s);
+    println!("trained {} {} in {:.0} s: {root}", updates * settings.per_update(), settings.unit(), position.wall_s);
     if let Some(mean) = position.return_mean() {
         println!("mean return of the last {} training episodes: {mean:.1}", position.recent.len());
     }
-    let result = eval::evaluate(&*agent, config, eval::Settings::default())?;
-    eval::record(dir.root(), &result)?;
-    println!("{}", result.line());
+    for result in agent.closing()? {
+        eval::record(dir.root(), &result)?;
+        println!("{}", result.line);
+    }
     println!("evaluate again: phalanx eval {root}");
     Ok(Outcome::Done)
 }
 
 /// Updates until the end of the run or a signal; a checkpoint stands at either.
-fn sitting(dir: &RunDir, config: &RunConfig, agent: &mut dyn Agent, position: &mut Position) -> Result<Outcome> {
+fn sitting(dir: &RunDir, settings: &Settings, agent: &mut dyn Agent, position: &mut Position) -> Result<Outcome> {
     let stop = stop_flag()?;
-    let (updates, per_update) = (config.updates(), config.steps_per_update());
-    let text = config.text()?;
+    let (updates, per_update) = (settings.updates(), settings.per_update());
+    let text = settings.text()?;
     let mut metrics = Metrics::new(dir.open_metrics(position.updates)?, dir.root())?;
-    let progress = Progress::new(updates * per_update, position.updates * per_update);
+    let progress = Progress::new(updates * per_update, position.updates * per_update, settings.unit());
+    agent.sit(dir.root(), position.updates)?;
     while position.updates < updates {
         let start = Instant::now();
-        let update = agent.update(config.trainer.rollout_steps)?;
+        let update = agent.update()?;
         let seconds = start.elapsed().as_secs_f64();
         position.updates += 1;
         position.wall_s += seconds;
         position.observe(&update.returns);
-        let env_steps = position.updates * per_update;
-        let line = Line::new(position, env_steps, per_update as f64 / seconds, &update, agent.non_finite_lanes());
-        metrics.write(&line, env_steps)?;
-        progress.show(env_steps, &line);
+        let units = position.updates * per_update;
+        let line = Line::new(position, settings, seconds, &update);
+        metrics.write(&line, units)?;
+        progress.show(units, &line);
         let (last, stopping) = (position.updates == updates, stop.load(Ordering::SeqCst));
-        if last || stopping || position.updates.is_multiple_of(config.checkpoint.every_updates) {
+        if last || stopping || position.updates.is_multiple_of(settings.checkpoint_every()) {
             metrics.sync()?;
             let best = position.improves();
             checkpoint::write(&dir.checkpoint(position.updates), agent, position, &text)?;

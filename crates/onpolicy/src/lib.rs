@@ -17,7 +17,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! In reading order: [`Policy`], [`Pathwise`], [`Trainer`] and [`fit`]; [`SimCollector`]; [`Noise`], [`Normaliser`];
+//! In reading order: [`Policy`], [`Pathwise`], [`Trainer`] and [`fit`]; [`SimCollector`],
+//! [`collect_episodes`]; [`Noise`], [`Normaliser`];
 //! [`params`], [`dense`], [`Mlp`] and [`Adam`] are what networks are made of; [`Bundle`] and [`Persist`] are
 //! checkpoints; [`conformance`] is for your own policies.
 
@@ -26,6 +27,7 @@ mod bundle;
 mod collect;
 pub mod conformance;
 pub mod dense;
+mod episodes;
 mod gaussian;
 pub mod matmul;
 pub mod mlp;
@@ -41,6 +43,7 @@ mod trainer;
 pub use adam::{Adam, AdamConfig};
 pub use bundle::{Bundle, BundleError, Persist, write_atomically};
 pub use collect::{SimCollector, episode_returns, lane_seeds};
+pub use episodes::collect_episodes;
 pub use gaussian::GaussianPolicy;
 pub use mlp::{Mlp, Wants};
 pub use noise::Noise;

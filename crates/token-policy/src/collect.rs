@@ -76,6 +76,11 @@ impl TextCollector {
         self.position
     }
 
+    /// Completions begun so far.
+    pub fn completions(&self) -> u64 {
+        self.streams
+    }
+
     /// Numbers of the next prompts.
     fn next(&mut self, count: usize, len: Option<u64>) -> Vec<u64> {
         let first = self.position;
