@@ -21,8 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect();
         sizer.observe(&GroupReport::new(g, &seconds));
         if step % 20 == 19 {
-            let beyond = if sizer.out_of_reach() { ", budget out of reach" } else { "" };
-            println!("step {:3}: groups of {g}, queue {:.2}{beyond}", step + 1, sizer.state().queue);
+            println!("{}", sizer.status());
         }
     }
     Ok(())

@@ -38,11 +38,11 @@ impl Straggling {
     /// A last group that is not complete does not count. `None` if there is no complete group, or if a length is
     /// negative or not finite: such a report says nothing.
     pub fn count(seen: &GroupReport<'_>, threshold: f64, normal: Option<f64>) -> Option<Self> {
-        let groups = seen.length.len().checked_div(seen.group_size)?;
-        let length = &seen.length[..groups * seen.group_size];
-        if groups == 0 || !length.iter().all(|l| l.is_finite() && *l >= 0.0) {
+        if !seen.is_usable() {
             return None;
         }
+        let groups = seen.length.len() / seen.group_size;
+        let length = &seen.length[..groups * seen.group_size];
         let mut count = Straggling { rollouts: length.len(), straggled: 0, groups, events: 0 };
         for group in length.chunks_exact(seen.group_size) {
             let limit = threshold * normal.unwrap_or_else(|| median(group));
@@ -53,7 +53,7 @@ impl Straggling {
         Some(count)
     }
 
-    /// Share of groups with a straggler, s.
+    /// Share of groups with a straggler, s ∈ [0, 1].
     pub fn rate(&self) -> f64 {
         self.events as f64 / self.groups as f64
     }
