@@ -2,8 +2,8 @@
 //!
 //! A synchronous step waits for its longest rollout, the more so the more members a group has. A [`GroupSizer`] chooses
 //! how many members the next step's groups get: [`Fixed`] always the same, [`Sagc`] as many as a budget on the long-run
-//! rate of straggling groups allows. It reads lengths only, never rewards. No dependencies; lengths may be in any unit
-//! (tokens, steps, seconds).
+//! rate of straggling groups allows, [`baselines`] by other rules. It reads lengths, never rewards. No dependencies;
+//! lengths may be in any unit (tokens, steps, seconds).
 //!
 //! ```
 //! use sagc::{GroupReport, GroupSizer, Sagc, SagcConfig};
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! After "Faster Synchronous On-Policy RL via Straggler-Aware Group Sizing" (arXiv 2606.02218): an online constrained
-//! optimisation with a posterior over risk as a function of the group size. The public text leaves update rule and
-//! constants open; [`Sagc`] documents ours.
+//! optimisation with a posterior over risk as a function of the group size. Only its abstract was available to us; update
+//! rule and constants are our own design, which [`Sagc`] documents.
 //!
 //! What it does not promise: fewer straggling groups need not mean shorter steps. With the number of rollouts held fixed
 //! in one wave, a step waits for the same longest rollout whatever the group size. Measure seconds.
