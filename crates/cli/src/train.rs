@@ -167,7 +167,7 @@ fn run(dir: &RunDir, settings: &Settings, mut agent: Box<dyn Agent>, mut positio
     }
     let root = dir.root().display();
     println!("trained {} {} in {:.0} s: {root}", updates * settings.per_update(), settings.unit(), position.wall_s);
-    if let Some(mean) = position.return_mean() {
+    if let (Some(mean), Settings::Steps(_)) = (position.return_mean(), settings) {
         println!("mean return of the last {} training episodes: {mean:.1}", position.recent.len());
     }
     for result in agent.closing()? {

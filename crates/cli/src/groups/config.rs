@@ -176,7 +176,7 @@ pub(crate) struct TrainerSection {
     pub kl_weight: f64,
     /// Rounds of generation in which groups without signal are replaced; 0: they stay.
     pub dynamic_sampling: u32,
-    /// Tokens before the longest length over which the reward falls; 0: it does not.
+    /// Tokens before the longest length, at most all of it, over which the reward falls; 0: it does not.
     pub overlong_margin: usize,
     /// Truncated rollouts teach nothing.
     pub mask_truncated: bool,
@@ -213,8 +213,10 @@ pub(crate) struct GroupSection {
 pub(crate) struct EvaluationSection {
     /// Updates between evaluations on the held-out split; 0: only at the end.
     pub every: u64,
-    /// Prompts, or episodes.
+    /// Prompts of each.
     pub prompts: usize,
+    /// Prompts of the evaluations before the first group-relative update and after the last.
+    pub closing: usize,
 }
 
 impl GroupConfig {
@@ -235,12 +237,13 @@ impl GroupConfig {
     /// Errors with the first setting out of range that no crate below checks.
     pub(crate) fn check(&self) -> Result<()> {
         let mut counts = vec![
-            ("updates", self.updates as usize, 1, 1 << 40),
+            ("updates", self.updates as usize, usize::from(self.warm_up_chunks() == 0), 1 << 40),
             ("trainer.rollouts", self.trainer.rollouts, 2, 1 << 20),
             ("trainer.epochs", self.trainer.epochs, 1, 1 << 10),
             ("trainer.minibatches", self.trainer.minibatches, 1, 1 << 20),
             ("trainer.micro_batch", self.trainer.micro_batch, 1, 1 << 20),
             ("evaluation.prompts", self.evaluation.prompts, 1, 1 << 20),
+            ("evaluation.closing", self.evaluation.closing, 1, 1 << 20),
             ("checkpoint.every_updates", self.checkpoint.every_updates as usize, 1, 1 << 40),
         ];
         let p = &self.policy;

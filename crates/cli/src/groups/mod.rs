@@ -53,7 +53,11 @@ fn trainer(config: &GroupConfig, longest: usize) -> Result<GrpoConfig> {
         lr_warm_up: 5,
         weight_decay: t.weight_decay,
         clip_norm: t.clip_norm,
-        overlong: (t.overlong_margin > 0).then_some(Overlong { longest, margin: t.overlong_margin, factor: 1.0 }),
+        overlong: (t.overlong_margin > 0).then_some(Overlong {
+            longest,
+            margin: t.overlong_margin.min(longest),
+            factor: 1.0,
+        }),
         mask_truncated: t.mask_truncated,
         dynamic_sampling: (t.dynamic_sampling > 0).then_some(t.dynamic_sampling),
         straggler_threshold: config.group.threshold,

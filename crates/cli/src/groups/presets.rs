@@ -87,7 +87,7 @@ pub(crate) fn preset(preset: Preset, algo: Algo, policy: Option<PolicyKind>, tas
             weight: 5.0,
             dwell: 4,
         },
-        evaluation: EvaluationSection { every: if text { 10 } else { 0 }, prompts: if text { 256 } else { 64 } },
+        evaluation: EvaluationSection { every: if text { 20 } else { 0 }, prompts: 256, closing: 1024 },
         checkpoint: CheckpointConfig { every_updates: 10 },
     })
 }

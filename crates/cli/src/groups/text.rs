@@ -51,9 +51,6 @@ struct TextAgent {
     trace: Option<File>,
 }
 
-/// Prompts of the evaluations before and after group-relative training.
-const CLOSING_PROMPTS: usize = 1024;
-
 pub(crate) fn build(config: &GroupConfig) -> Result<Box<dyn Agent>> {
     let g = config.generation.as_ref().context("[generation] is missing")?;
     let w = config.warm_up.as_ref().context("[warm_up] is missing")?;
@@ -164,7 +161,7 @@ impl TextAgent {
             ("supervised_loss", loss),
             ("grad_norm", norm),
             ("tokens_useful", tokens as f64),
-            ("tokens_per_s", tokens as f64 / seconds),
+            ("tokens_per_second", tokens as f64 / seconds),
             ("update_s", seconds),
         ];
         Ok(Update { returns: Vec::new(), scalars })
@@ -178,7 +175,7 @@ impl TextAgent {
         let done = self.updates - self.config.warm_up_chunks();
         let every = self.config.evaluation.every;
         if self.start.is_none() {
-            let e = self.held_out(CLOSING_PROMPTS, 0)?;
+            let e = self.held_out(self.config.evaluation.closing, 0)?;
             self.start = Some([e.pass_at_1, e.interval[0], e.interval[1]]);
         }
         if every > 0 && done.is_multiple_of(every) {
@@ -341,7 +338,7 @@ impl Agent for TextAgent {
 
     fn closing(&self) -> Result<Vec<Evaluation>> {
         let choice = Choice::Temperature(self.policy.temperature);
-        let after = self.held_out(CLOSING_PROMPTS, 0)?;
+        let after = self.held_out(self.config.evaluation.closing, 0)?;
         let mut all = Vec::new();
         if let Some([pass, low, high]) = self.start {
             all.push(Evaluation {
