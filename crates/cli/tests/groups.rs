@@ -136,7 +136,7 @@ fn a_text_run_that_was_killed_ends_in_the_weights_of_one_that_was_not() {
     child.kill().unwrap();
     child.wait().unwrap();
     ok(&["train", "--resume", killed.to_str().unwrap(), "--threads", "1"]);
-    assert_eq!(state(&whole), state(&killed));
+    assert!(state(&whole) == state(&killed), "other weights, or another state");
     let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).unwrap();
     assert_eq!(read(&whole, "lengths.csv"), read(&killed, "lengths.csv"));
     assert_eq!(read(&whole, "eval.json"), read(&killed, "eval.json"));
@@ -156,7 +156,7 @@ fn comparing_ways_of_batching_changes_nothing_but_the_report() {
         assert!(!names.is_empty());
         state(dir).split("texts").next().unwrap().to_string()
     };
-    assert_eq!(params(&plain), params(&compared));
+    assert!(params(&plain) == params(&compared), "other weights");
     for line in &lines(&compared)[2..] {
         for mode in ["padded_groups", "padded_wave", "continuous"] {
             assert!(line[format!("seconds_{mode}")].is_number() && line[format!("tokens_{mode}")].is_number());

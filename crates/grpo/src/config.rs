@@ -51,6 +51,9 @@ pub struct GrpoConfig {
     /// Rounds of generation, the first included, in which groups without signal are replaced; then training goes on with
     /// what there is. `None`: they stay.
     pub dynamic_sampling: Option<u32>,
+    /// Whether the sizer is told the seconds of a generation, for utilities per second. What it chooses then depends on
+    /// the machine, and runs no longer repeat.
+    pub tell_seconds: bool,
     /// κ of the reported rate of stragglers; the sizer has its own.
     pub straggler_threshold: f64,
 }
@@ -74,6 +77,7 @@ impl GrpoConfig {
             mask_truncated: false,
             mask_degenerate: false,
             dynamic_sampling: None,
+            tell_seconds: false,
             straggler_threshold: 2.5,
         }
     }

@@ -204,8 +204,8 @@ impl<S: GroupSizer> Grpo<S> {
     fn tell(&mut self, seen: &[Lane], group_size: usize, seconds: f64) {
         let length: Vec<f32> = seen.iter().map(|l| l.length as f32).collect();
         let truncated: Vec<bool> = seen.iter().map(|l| l.truncated).collect();
-        let report = GroupReport::new(group_size, &length).with_truncated(&truncated).with_seconds(seconds);
-        self.sizer.observe(&report);
+        let report = GroupReport::new(group_size, &length).with_truncated(&truncated);
+        self.sizer.observe(&if self.config.tell_seconds { report.with_seconds(seconds) } else { report });
         let latest = sagc::straggler::median(&length);
         self.median = Some(self.median.map_or(latest, |m| FADE * m + (1.0 - FADE) * latest));
     }
