@@ -122,10 +122,15 @@ fn a_text_run_warms_up_improves_and_reports_both_ends() {
 fn a_text_run_that_was_killed_ends_in_the_weights_of_one_that_was_not() {
     let root = tempfile::tempdir().unwrap();
     let (whole, killed) = (root.path().join("whole"), root.path().join("killed"));
+    // one digit is soon guessed right now and then, so that there is something to learn from
+    let file = root.path().join("digits.jsonl");
+    let lines_of = |n: u32| format!("{{\"prompt\": \"{n}=\", \"answer\": \"{}\"}}\n", (7 * n + 3) % 10);
+    fs::write(&file, (0..40).map(lines_of).collect::<String>()).unwrap();
+    let task = file.to_str().unwrap();
     let more = ["--algo", "dapo", "--group", "sagc", "--set", "candidates=2,4,8", "--set", "generation.trace=true"];
-    ok(&tiny("countdown", whole.to_str().unwrap(), &more));
+    ok(&tiny(task, whole.to_str().unwrap(), &more));
     let mut child = Command::new(env!("CARGO_BIN_EXE_phalanx"))
-        .args(tiny("countdown", killed.to_str().unwrap(), &more))
+        .args(tiny(task, killed.to_str().unwrap(), &more))
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -140,8 +145,10 @@ fn a_text_run_that_was_killed_ends_in_the_weights_of_one_that_was_not() {
     let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).unwrap();
     assert_eq!(read(&whole, "lengths.csv"), read(&killed, "lengths.csv"));
     assert_eq!(read(&whole, "eval.json"), read(&killed, "eval.json"));
-    let numbers: Vec<u64> = lines(&killed).iter().map(|l| l["update"].as_u64().unwrap()).collect();
+    let lines = lines(&killed);
+    let numbers: Vec<u64> = lines.iter().map(|l| l["update"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    assert!(lines[2..].iter().all(|l| l["grad_norm"].as_f64().unwrap() > 0.0), "nothing was learned");
 }
 
 #[test]
