@@ -39,7 +39,17 @@ fn main() -> Result<()> {
         Task::Package => {
             let mut words = vec!["cargo", "package", "--allow-dirty"];
             // they depend on one another, so they are packaged in one go
-            for name in ["sagc", "rollouts", "sim-vec", "onpolicy", "diffusion-policy", "trust-region"] {
+            for name in [
+                "sagc",
+                "rollouts",
+                "sim-vec",
+                "text-tasks",
+                "onpolicy",
+                "diffusion-policy",
+                "token-policy",
+                "trust-region",
+                "grpo",
+            ] {
                 words.extend(["-p", name]);
             }
             run(&root, &words)

@@ -174,6 +174,26 @@ fn comparing_ways_of_batching_changes_nothing_but_the_report() {
 }
 
 #[test]
+fn races_keep_the_number_of_rollouts_and_report_their_bias() {
+    let root = tempfile::tempdir().unwrap();
+    for race in ["members", "tail"] {
+        let dir = root.path().join(race);
+        let set = format!("generation.race={race}");
+        ok(&tiny(
+            "countdown",
+            dir.to_str().unwrap(),
+            &["--set", &set, "--set", "race_factor=2", "--group", "static:4"],
+        ));
+        for line in &lines(&dir)[2..] {
+            assert_eq!((&line["rollouts"], &line["groups_kept"]), (&16.into(), &4.into()), "{race}");
+            assert!(line["race_bias"].as_f64().unwrap() <= 1.0, "{race}");
+        }
+    }
+    refused(&tiny("countdown", "unused", &["--set", "race=tail", "--set", "compare=true"]), &["compare=false"]);
+    refused(&tiny("countdown", "unused", &["--set", "race_factor=0.5"]), &["race_factor is 0.5"]);
+}
+
+#[test]
 fn a_run_starts_from_the_policy_of_another() {
     let root = tempfile::tempdir().unwrap();
     let (first, second) = (root.path().join("first"), root.path().join("second"));

@@ -4,7 +4,7 @@ use onpolicy::Noise;
 use rollouts::TextTask;
 
 use crate::codec::Codec;
-use crate::collect::{CollectError, Writing, write};
+use crate::collect::{CollectError, Plan, Scored, Writing, write};
 use crate::engine::Choice;
 use crate::padding::Ending;
 use crate::policy::TokenPolicy;
@@ -41,7 +41,9 @@ pub fn evaluate(
     seed: u64,
 ) -> Result<Evaluation, CollectError> {
     let seed = u64::from(Noise::named(seed, "evaluation").uniform(1)[0].to_bits());
-    let (_, scored, _) = write(policy, task, codec, prompts, samples, choice, writing, seed, 0, &|| 0.0)?;
+    let plan = Plan { copies: samples, keep_members: None, keep_groups: None };
+    let written = write(policy, task, codec, prompts, plan, choice, writing, seed, 0, &|| 0.0)?;
+    let scored: Vec<Scored> = written.scored.into_iter().flatten().collect();
     let means: Vec<f64> =
         scored.chunks(samples).map(|c| c.iter().map(|s| f64::from(s.score)).sum::<f64>() / samples as f64).collect();
     let mean = |x: Vec<f64>| x.iter().sum::<f64>() / x.len() as f64;

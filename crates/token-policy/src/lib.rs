@@ -32,7 +32,7 @@ mod supervised;
 mod tokens;
 
 pub use codec::{CharCodec, Codec, CodecError};
-pub use collect::{CollectError, Collected, TextCollector, Writing};
+pub use collect::{CollectError, Collected, Race, TextCollector, Writing};
 pub use config::{DecoderConfig, ShapeError};
 pub use decoder::{Decoder, DecoderError};
 pub use decoding::Decoding;

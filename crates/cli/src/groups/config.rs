@@ -97,6 +97,18 @@ pub(crate) enum BatchingArg {
     Continuous,
 }
 
+/// Whether more is begun than is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RaceArg {
+    /// No.
+    None,
+    /// Members of every group: the first that end are kept.
+    Members,
+    /// Members and prompts; those cut off get a round of their own later.
+    Tail,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Generation {
@@ -106,6 +118,10 @@ pub(crate) struct Generation {
     /// Longest completion in tokens, the end token included.
     pub max_tokens: usize,
     pub temperature: f32,
+    /// Whether more is begun than is needed.
+    pub race: RaceArg,
+    /// How much more, at least 1.
+    pub race_factor: f32,
     /// Write every batch in all three ways and report the seconds of each; the completions are the same.
     pub compare: bool,
     /// Keep every completion's length in `lengths.csv`.

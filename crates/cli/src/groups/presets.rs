@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::config::{
     BatchingArg, EnvSection, EvaluationSection, Generation, GroupConfig, GroupSection, Kind, LossArg, PolicySection,
-    ReferenceArg, SpreadArg, TrainerSection, WarmUp,
+    RaceArg, ReferenceArg, SpreadArg, TrainerSection, WarmUp,
 };
 use crate::args::{Algo, PolicyKind, PrecisionArg, Preset};
 use crate::config::{CheckpointConfig, RunConfig};
@@ -59,6 +59,8 @@ pub(crate) fn preset(preset: Preset, algo: Algo, policy: Option<PolicyKind>, tas
             slots: 64,
             max_tokens,
             temperature: 1.0,
+            race: RaceArg::None,
+            race_factor: 1.25,
             compare: false,
             trace: false,
         }),

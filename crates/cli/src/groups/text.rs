@@ -12,11 +12,11 @@ use rollouts::{Scalars, TextTask};
 use serde_json::json;
 use text_tasks::{ALPHABET, DynTask, Match, Split, TextFile};
 use token_policy::{
-    Batching, CharCodec, Choice, Codec, Decoder, DecoderConfig, Order, Stats, Supervised, SupervisedConfig,
+    Batching, CharCodec, Choice, Codec, Decoder, DecoderConfig, Order, Race, Stats, Supervised, SupervisedConfig,
     TextCollector, TokenPolicy, Tokens, Writing, evaluate,
 };
 
-use super::config::{BatchingArg, GroupConfig, WARM_UP_CHUNK};
+use super::config::{BatchingArg, GroupConfig, RaceArg, WARM_UP_CHUNK};
 use super::sizer::Sizer;
 use crate::agent::{Agent, Update};
 use crate::args::{Mode, SplitArg};
@@ -48,6 +48,8 @@ struct TextAgent {
     updates: u64,
     /// Share of held-out prompts solved when group-relative training began, and its interval.
     start: Option<[f64; 3]>,
+    /// Completions in `lengths.csv`.
+    lines: u64,
     trace: Option<File>,
 }
 
@@ -76,6 +78,14 @@ pub(crate) fn build(config: &GroupConfig) -> Result<Box<dyn Agent>> {
     if !(g.temperature.is_finite() && g.temperature >= 1e-4) {
         bail!("generation.temperature is {}; it must be at least 1e-4", g.temperature);
     }
+    if g.race != RaceArg::None && g.compare {
+        bail!(
+            "generation.compare writes the same completions again, and racing keeps others; set race=none or compare=false"
+        );
+    }
+    if !(1.0..=16.0).contains(&g.race_factor) {
+        bail!("generation.race_factor is {}; it must be between 1 and 16", g.race_factor);
+    }
     let usable = codec.size();
     let ends = codec.ends().to_vec();
     let mut policy = TokenPolicy { decoder, temperature: g.temperature, usable, max_tokens: g.max_tokens, ends };
@@ -101,6 +111,7 @@ pub(crate) fn build(config: &GroupConfig) -> Result<Box<dyn Agent>> {
         policy,
         updates: 0,
         start: None,
+        lines: 0,
         trace: None,
     }))
 }
@@ -128,7 +139,12 @@ fn batching(arg: BatchingArg) -> Batching {
 impl TextAgent {
     fn writing(&self) -> Writing {
         let g = self.config.generation.as_ref().expect("checked when it was built");
-        Writing { batching: batching(g.batching), order: Order::AsGiven, slots: g.slots }
+        let race = match g.race {
+            RaceArg::None => Race::None,
+            RaceArg::Members => Race::Members { factor: g.race_factor },
+            RaceArg::Tail => Race::Tail { factor: g.race_factor },
+        };
+        Writing { race, batching: batching(g.batching), order: Order::AsGiven, slots: g.slots }
     }
 
     /// One chunk of supervised steps.
@@ -189,6 +205,7 @@ impl TextAgent {
         let mut others: Vec<(Batching, Stats)> = Vec::new();
         let mut lines = String::new();
         let mut returns = Vec::new();
+        let mut bias = 1.0;
         let Self { grpo, policy, collector, task, codec, .. } = self;
         let report = grpo.step(policy, &mut |policy, ask| {
             let fail = |e: token_policy::CollectError| candle_core::Error::Msg(e.to_string());
@@ -210,6 +227,7 @@ impl TextAgent {
                 lines.push_str(&format!("{},{length},{}\n", c.prompts[n / ask.group_size], u8::from(cut)));
             }
             returns.extend(c.rollout.reward.iter().map(|r| f64::from(*r)));
+            bias = c.stats.bias;
             let timing = Timing {
                 generate_s: c.stats.seconds,
                 tail_s: c.stats.tail_seconds,
@@ -219,6 +237,7 @@ impl TextAgent {
             Ok(Generated { rollout: c.rollout, timing })
         })?;
         report.each(&mut |name, value| scalars.push((name, value)));
+        scalars.push(("race_bias", bias));
         for (batching, stats) in others {
             let [seconds, tail, tokens] = match batching {
                 Batching::PaddedGroups => ["padded_groups_s", "padded_groups_tail_s", "tokens_padded_groups"],
@@ -245,6 +264,7 @@ impl TextAgent {
                 self.policy.max_tokens
             );
         }
+        self.lines += lines.lines().count() as u64;
         if let Some(trace) = &mut self.trace {
             trace.write_all(lines.as_bytes()).context("cannot write lengths.csv")?;
         }
@@ -273,7 +293,7 @@ impl TextAgent {
         let count = task.len().map_or(prompts, |len| prompts.min(len as usize));
         let indices: Vec<u64> = (0..count as u64).map(|i| (seed << 32) + i).collect();
         let indices: Vec<u64> = task.len().map_or(indices.clone(), |len| indices.iter().map(|i| i % len).collect());
-        let writing = Writing { batching: Batching::Continuous, ..self.writing() };
+        let writing = Writing { race: Race::None, batching: Batching::Continuous, ..self.writing() };
         Ok(evaluate(&self.policy, &task, &self.codec, &indices, samples, choice, writing, seed)?)
     }
 }
@@ -305,7 +325,7 @@ impl Agent for TextAgent {
         self.grpo.save("trainer", to);
         self.collector.save("collector", to);
         let start = self.start.unwrap_or([f64::NAN; 3]).map(f64::to_bits);
-        to.put_u64("text.progress", &[self.updates, start[0], start[1], start[2]]);
+        to.put_u64("text.progress", &[self.updates, start[0], start[1], start[2], self.lines]);
     }
 
     fn load(&mut self, from: &Bundle) -> Result<()> {
@@ -318,9 +338,10 @@ impl Agent for TextAgent {
 
     fn load_to_act(&mut self, from: &Bundle) -> Result<()> {
         self.policy.load("policy", from)?;
-        let v = from.u64s("text.progress", 4)?;
+        let v = from.u64s("text.progress", 5)?;
         let start = [v[1], v[2], v[3]].map(f64::from_bits);
-        (self.updates, self.start) = (v[0], Some(start).filter(|s| !s[0].is_nan()));
+        (self.updates, self.lines) = (v[0], v[4]);
+        self.start = Some(start).filter(|s| !s[0].is_nan());
         Ok(())
     }
 
@@ -360,7 +381,7 @@ impl Agent for TextAgent {
 impl TextAgent {
     /// Lines that `lengths.csv` has: one per completion.
     fn collector_lines(&self) -> usize {
-        self.collector.completions() as usize
+        self.lines as usize
     }
 }
 
