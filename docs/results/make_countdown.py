@@ -43,7 +43,7 @@ def train(a, out, seed):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--seeds", type=int, default=1); p.add_argument("--phalanx", default=os.path.join(ROOT, "target/release/phalanx"))
-    p.add_argument("--threads", type=int, default=os.cpu_count()); p.add_argument("--group", default="sagc")
+    p.add_argument("--threads", type=int, default=os.cpu_count()); p.add_argument("--group", default="static:8")
     a = p.parse_args()
     rows, results = [], []
     for seed in range(1, a.seeds + 1):

@@ -38,6 +38,8 @@ pub struct GrpoConfig {
     pub lr: f64,
     /// Updates over which the learning rate rises to it.
     pub lr_warm_up: u64,
+    /// Updates over which it falls linearly to 0 again; 0: it stays.
+    pub anneal_updates: u64,
     /// Decoupled weight decay, per step times the learning rate.
     pub weight_decay: f64,
     /// Largest norm of a gradient.
@@ -71,6 +73,7 @@ impl GrpoConfig {
             micro_batch: 64,
             lr: 1e-4,
             lr_warm_up: 0,
+            anneal_updates: 0,
             weight_decay: 0.0,
             clip_norm: 1.0,
             overlong: None,

@@ -319,7 +319,8 @@ impl<S: GroupSizer> Grpo<S> {
         }
         let c = &self.config;
         let rise = if c.lr_warm_up == 0 { 1.0 } else { ((self.updates + 1) as f64 / c.lr_warm_up as f64).min(1.0) };
-        let (scale, lr) = (clip_scale(norm, c.clip_norm) as f32, c.lr * rise);
+        let left = if c.anneal_updates == 0 { 1.0 } else { 1.0 - self.updates as f64 / c.anneal_updates as f64 };
+        let (scale, lr) = (clip_scale(norm, c.clip_norm) as f32, c.lr * rise * left.max(0.0));
         for ((params, grad), adam) in policy.params().into_iter().zip(&sum.grads).zip(&mut self.adam) {
             if c.weight_decay > 0.0 {
                 let keep = (1.0 - lr * c.weight_decay) as f32;

@@ -186,6 +186,8 @@ pub(crate) struct TrainerSection {
     /// Rollouts per forward pass: memory, not result.
     pub micro_batch: usize,
     pub lr: f64,
+    /// The learning rate falls linearly to 0 at the end of the run.
+    pub anneal: bool,
     pub clip_norm: f64,
     pub weight_decay: f64,
     /// β: weight of the divergence from the policy that group-relative training started with.

@@ -51,6 +51,7 @@ fn trainer(config: &GroupConfig, longest: usize) -> Result<GrpoConfig> {
         micro_batch: t.micro_batch,
         lr: t.lr,
         lr_warm_up: 5,
+        anneal_updates: if t.anneal { config.updates } else { 0 },
         weight_decay: t.weight_decay,
         clip_norm: t.clip_norm,
         overlong: (t.overlong_margin > 0).then_some(Overlong {

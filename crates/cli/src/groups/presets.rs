@@ -39,7 +39,7 @@ pub(crate) fn preset(preset: Preset, algo: Algo, policy: Option<PolicyKind>, tas
         version: RunConfig::VERSION,
         task: task.into(),
         seed: 1,
-        updates: if text { 200 } else { 300 },
+        updates: if text { 220 } else { 300 },
         policy: PolicySection {
             kind,
             hidden: tokens(128),
@@ -53,7 +53,7 @@ pub(crate) fn preset(preset: Preset, algo: Algo, policy: Option<PolicyKind>, tas
             depth: layers(3),
             denoising_steps: (kind == Kind::Diffusion).then_some(8),
         },
-        warm_up: text.then_some(WarmUp { steps: 1000, batch: 64, lr: 2e-3 }),
+        warm_up: text.then_some(WarmUp { steps: 1500, batch: 64, lr: 2e-3 }),
         generation: text.then_some(Generation {
             batching: BatchingArg::Continuous,
             slots: 64,
@@ -68,11 +68,12 @@ pub(crate) fn preset(preset: Preset, algo: Algo, policy: Option<PolicyKind>, tas
         trainer: TrainerSection {
             loss: if dapo { LossArg::Dapo } else { LossArg::Grpo },
             spread: SpreadArg::Population,
-            rollouts: 128,
+            rollouts: if text { 256 } else { 128 },
             epochs: 1,
             minibatches: if text { 1 } else { 4 },
             micro_batch: 64,
-            lr: if text { 2e-4 } else { 1e-3 },
+            lr: if text { 1e-4 } else { 1e-3 },
+            anneal: true,
             clip_norm: 1.0,
             weight_decay: 0.0,
             kl_weight: 0.0,
