@@ -61,6 +61,8 @@ fn bench<P: Pathwise>(
                     action: drawn.action.flatten_all().unwrap().to_vec1().unwrap(),
                     trace: drawn.trace,
                     obs,
+                    log_prob: Vec::new(),
+                    length: vec![STEPS as u32; LANES],
                     reward: noise.uniform(STEPS * LANES),
                     status: vec![Status::Running; STEPS * LANES],
                     group: (0..LANES as u32).collect(),

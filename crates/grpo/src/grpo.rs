@@ -216,7 +216,7 @@ impl<S: GroupSizer> Grpo<S> {
         let begun = (self.clock)();
         let advantage = self.advantages(&data.lanes, report)?;
         let signal = |i: usize| !c.mask_degenerate || advantage[i] != 0.0;
-        let live = |l: &Lane| !l.rows.is_empty() && !(c.mask_truncated && l.truncated);
+        let live = |l: &Lane| !(l.rows.is_empty() || c.mask_truncated && l.truncated);
         let usable: Vec<usize> = (0..data.lanes.len()).filter(|&i| live(&data.lanes[i]) && signal(i)).collect();
         // nothing to learn: a step would only let the optimiser's memory move the weights
         let idle = c.loss.kl.weight == 0.0 && usable.iter().all(|&i| advantage[i] == 0.0);

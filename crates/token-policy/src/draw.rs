@@ -38,8 +38,8 @@ multiversion! {
         }
         let mut sums = [0.0f32; 16];
         for (k, l) in logits.iter().enumerate() {
-            // NaN stays NaN and reaches the sum
-            let w = if *l == f32::NEG_INFINITY { 0.0 } else { exp((*l - highest) * inverse) + (*l - *l) };
+            // exp clamps: what is not a number must reach the sum as such
+            let w = if *l == f32::NEG_INFINITY { 0.0 } else { exp((*l - highest) * inverse) + 0.0 * *l };
             weight[k] = w;
             sums[k % 16] += w;
         }
