@@ -1,16 +1,26 @@
-//! What a token policy does around its network: sampling from logits, the log-probability of what was sampled, and the
-//! book-keeping of sequences of different lengths in one batch.
+//! A small transformer decoder as a reinforcement-learning policy: trained from scratch by its own completions, decoded in
+//! batches, scored exactly. f32 on the CPU, gradients written by hand.
 //!
-//! Not here yet: the network, its cache, tokenizers and checkpoints, and so no `Policy`.
+//! What it is not: a trainer or a task. [`TokenPolicy`] is an [`onpolicy::Policy`]; [`TextCollector`] fills rollouts from
+//! any [`rollouts::TextTask`]. Checkpoints of published models, tokenizers and adapters are not here yet.
 //!
 //! ```
-//! use token_policy::{Sampling, sample};
-//! let logits = [0.0, 2.0, -1.0];
-//! let drawn = sample(&logits, &Sampling { temperature: 0.7, top_k: 0, top_p: 1.0 }, 0.5)?;
-//! assert_eq!(drawn.token, 1);
-//! assert!(drawn.log_prob < 0.0);
-//! # Ok::<(), token_policy::SamplingError>(())
+//! use onpolicy::{Noise, Policy};
+//! use token_policy::{Decoder, DecoderConfig, TokenPolicy, Tokens};
+//!
+//! let decoder = Decoder::new(DecoderConfig::new(12, 16, 2, 4, 2, 32), 1)?;
+//! let policy = TokenPolicy { decoder, temperature: 1.0, usable: 12, max_tokens: 8, ends: vec![0] };
+//! let prompts = Tokens::new([&[1, 2, 3][..], &[4]]);
+//! let drawn = policy.sample(&prompts, &mut Noise::new(1))?;
+//! // scoring again repeats what sampling reported
+//! let again = policy.log_prob(&prompts, &drawn.trace)?.sum()?.to_vec1::<f32>()?;
+//! let first = drawn.log_prob.sum()?.to_vec1::<f32>()?;
+//! assert!(again.iter().zip(&first).all(|(a, b)| (a - b).abs() < 1e-4));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! In reading order: [`Tokens`], [`DecoderConfig`], [`Decoder`], [`Decoding`], [`generate`], [`TokenPolicy`],
+//! [`TextCollector`], [`Supervised`], [`evaluate`]; [`Codec`] is between text and ids.
 
 mod block;
 mod codec;

@@ -134,7 +134,7 @@ fn a_slot_has_the_same_bits_alone_and_among_forty_others() {
     prompts.iter().enumerate().for_each(|(b, p)| all.prefill(b, p, &mut scratch).unwrap());
     let mut logits = vec![0.0; 40 * v];
     for t in 0..4 {
-        all.step(&slots, &vec![1 + t; 40], &mut logits).unwrap();
+        all.step(&slots, &[1 + t; 40], &mut logits).unwrap();
     }
     for b in 0..40 {
         let mut one = Decoding::new(&decoder, 1, 12).unwrap();

@@ -128,8 +128,7 @@ pub fn generate(
     let obs = Symbols((0..lanes).map(|n| vec![1 + (n / ask.group_size % 4) as u32]).collect());
     let drawn = policy.sample(&obs, noise)?;
     let rows = &drawn.action.0;
-    let status =
-        |r: &Vec<u32>| if r.last() == Some(&0) { Status::Terminated } else { Status::Truncated };
+    let status = |r: &Vec<u32>| if r.last() == Some(&0) { Status::Terminated } else { Status::Truncated };
     let rollout = Rollout {
         steps: 1,
         lanes,
