@@ -277,7 +277,7 @@ impl<S: GroupSizer> Grpo<S> {
             let all: Vec<f64> = old.iter().flatten().flatten().copied().collect();
             report.entropy = -all.iter().sum::<f64>() / all.len().max(1) as f64;
         } else {
-            tally.write(report, c.minibatches);
+            tally.write(report, tally.norms.len() / c.epochs);
         }
         Ok(())
     }

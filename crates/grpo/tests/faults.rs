@@ -317,7 +317,9 @@ fn a_restored_trainer_goes_on_to_the_same_bits() {
     let mut a = Grpo::new(config(), &policy, sizer(), 1).unwrap();
     let mut noise = Noise::new(3);
     let mut run = |t: &mut Grpo<Sagc>, p: &mut Bigram, steps| {
-        (0..steps).for_each(|_| drop(t.step(p, &mut |p, ask| generate(p, ask, &mut noise, score)).unwrap()));
+        for _ in 0..steps {
+            t.step(p, &mut |p, ask| generate(p, ask, &mut noise, score)).unwrap();
+        }
     };
     run(&mut a, &mut policy, 3);
     let mut bundle = Bundle::default();
@@ -349,7 +351,9 @@ fn groups_teach_a_policy_what_scores_whatever_their_size() {
         let mut step =
             || trainer.step(&mut policy, &mut |p, ask| generate(p, ask, &mut noise, score)).unwrap().score_mean;
         let first: f64 = (0..5).map(|_| step()).sum::<f64>() / 5.0;
-        (0..90).for_each(|_| drop(step()));
+        for _ in 0..90 {
+            step();
+        }
         let last: f64 = (0..5).map(|_| step()).sum::<f64>() / 5.0;
         assert!(first < 0.5 && last > 0.8, "{loss:?}: {first} to {last}");
     }
