@@ -344,7 +344,7 @@ mod tests {
             ["ab", "ba", "aab", "b"][(index % 4) as usize].into()
         }
         fn score(&self, _: u64, completion: &str) -> f32 {
-            f32::from(u8::from(completion.len() % 2 == 0))
+            f32::from(u8::from(completion.len().is_multiple_of(2)))
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
                 assert!(row[..tokens.len()].iter().all(|l| *l < 0.0) && row[tokens.len()..].iter().all(|l| *l == 0.0));
                 let ended = *tokens.last().unwrap() == 0;
                 assert_eq!(r.status[n] == Status::Terminated, ended);
-                assert_eq!(r.reward[n] == 1.0, (tokens.len() - usize::from(ended)) % 2 == 0);
+                assert_eq!(r.reward[n] == 1.0, (tokens.len() - usize::from(ended)).is_multiple_of(2));
                 assert_eq!(r.obs.row(n), r.obs.row(n / 3 * 3), "one prompt a group");
             }
             assert!((race == Race::None) == (c.stats.bias == 1.0), "{race:?}: {}", c.stats.bias);
