@@ -202,6 +202,9 @@ impl<S: GroupSizer> Grpo<S> {
 
     /// Lengths to the sizer, before anything was filtered.
     fn tell(&mut self, seen: &[Lane], group_size: usize, seconds: f64) {
+        if seen.is_empty() {
+            return;
+        }
         let length: Vec<f32> = seen.iter().map(|l| l.length as f32).collect();
         let truncated: Vec<bool> = seen.iter().map(|l| l.truncated).collect();
         let report = GroupReport::new(group_size, &length).with_truncated(&truncated);
@@ -215,7 +218,10 @@ impl<S: GroupSizer> Grpo<S> {
         let c = self.config.clone();
         let begun = (self.clock)();
         let advantage = self.advantages(&data.lanes, report)?;
-        let signal = |i: usize| !c.mask_degenerate || advantage[i] != 0.0;
+        // a lane at its group's mean has advantage 0 and belongs to a group with signal all the same
+        let telling: std::collections::BTreeSet<u32> =
+            (0..data.lanes.len()).filter(|&i| advantage[i] != 0.0).map(|i| data.lanes[i].group).collect();
+        let signal = |i: usize| !c.mask_degenerate || telling.contains(&data.lanes[i].group);
         let live = |l: &Lane| !(l.rows.is_empty() || c.mask_truncated && l.truncated);
         let usable: Vec<usize> = (0..data.lanes.len()).filter(|&i| live(&data.lanes[i]) && signal(i)).collect();
         // nothing to learn: a step would only let the optimiser's memory move the weights

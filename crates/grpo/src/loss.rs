@@ -188,7 +188,9 @@ impl Loss {
                 for t in 0..n {
                     let (value, d) = self.clipped(log_ratio(t).exp(), s.advantage, low, high, 1, &mut terms);
                     terms.loss -= weight * value;
-                    slope[t] -= weight * d;
+                    if (s.log_prob[t] - s.old[t]).abs() <= LARGEST_LOG_RATIO {
+                        slope[t] -= weight * d;
+                    }
                 }
             }
             Surrogate::Sequence { low, high } => {
@@ -197,7 +199,9 @@ impl Loss {
                 let (value, d) = self.clipped(ratio, s.advantage, low, high, n, &mut terms);
                 terms.loss -= weight * n as f64 * value;
                 // n tokens carry the value, and each moves the mean by 1/n
-                slope.iter_mut().for_each(|slope| *slope -= weight * d);
+                if mean.abs() <= LARGEST_LOG_RATIO {
+                    slope.iter_mut().for_each(|slope| *slope -= weight * d);
+                }
             }
             Surrogate::Weighted { cap } => {
                 for t in 0..n {
@@ -313,6 +317,14 @@ mod tests {
         assert!((value + 3.0).abs() < 1e-12 && slope.iter().all(|d| (d + 1.5).abs() < 1e-12));
         assert!((of(loss, &logs(&[4.0, 1.0]), &[0.0; 2], 1.0).0 + 1.28).abs() < 1e-12, "√4 = 2 is clipped");
         assert!((of(loss, &logs(&[4.0, 1.0]), &[0.0; 2], -1.0).0 - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_ratio_beyond_all_bounds_has_no_slope() {
+        for loss in [Loss::grpo(), Loss::gspo()] {
+            let (value, slope) = of(loss, &[-1.0], &[-26.0], -1.0);
+            assert!((value - f64::exp(20.0)).abs() < 1.0 && slope == [0.0], "{value} {slope:?}");
+        }
     }
 
     #[test]

@@ -136,6 +136,9 @@ impl Scalars for Report {
 impl Report {
     /// What the lanes themselves tell: scores and lengths. `normal`: running median of earlier updates.
     pub(crate) fn describe(&mut self, lanes: &[Lane], threshold: f64, normal: Option<f64>) {
+        if lanes.is_empty() {
+            return;
+        }
         let n = lanes.len() as f64;
         let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
         self.rollouts = lanes.len();

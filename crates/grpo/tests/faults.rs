@@ -34,6 +34,23 @@ fn groups_of_equal_rewards_move_nothing_and_are_counted() {
     assert!(report.entropy > 0.0);
 }
 
+/// 1: rewards 0, ½, 1 leave the middle one at advantage 0, in a group that teaches.
+#[test]
+fn groups_without_signal_leave_the_divisor_whole_and_only_they() {
+    let norm = |mask_degenerate, score: fn(&[u32]) -> f32| {
+        let loss = Loss::dr_grpo(LONGEST);
+        update(GrpoConfig { mask_degenerate, loss, spread: Spread::None, ..config() }, 1.0, score).1
+    };
+    let thirds = |r: &[u32]| [0.0, 0.5, 1.0][r.len() % 3];
+    let (kept, masked) = (norm(false, thirds), norm(true, thirds));
+    assert_eq!(kept.degenerate, 0.0);
+    assert!((kept.grad_norm / masked.grad_norm - 1.0).abs() < 1e-6, "every group has signal: nothing is masked");
+    let seldom = |r: &[u32]| f32::from(u8::from(r.len() == 1));
+    let (kept, masked) = (norm(false, seldom), norm(true, seldom));
+    let share = 1.0 - kept.degenerate;
+    assert!((kept.grad_norm / masked.grad_norm - share).abs() < 1e-5, "{share}");
+}
+
 /// 2, 3, 5: every divisor is the window's, never a part's.
 #[test]
 fn the_step_does_not_depend_on_how_the_window_is_split() {
