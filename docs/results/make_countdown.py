@@ -10,34 +10,11 @@ countdown.csv: seed, update, wall_s, phase (warm-up or grpo), supervised_loss (n
 right), held_out (share of held-out prompts solved, one drawn completion each), length_mean (tokens).
 countdown.json: machine, command, and for every run its training time, threads, commit, and the evaluations before and after group-relative training.
 """
-import argparse, csv, json, os, platform, subprocess
+import argparse, csv, json, os
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+from runs import HERE, ROOT, cpu, train
+
 FIELDS = ["supervised_loss", "score_mean", "held_out", "length_mean"]
-
-
-def output(*words):
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def cpu():
-    try:
-        return next(l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name"))
-    except OSError:
-        return platform.processor()
-
-
-def train(a, out, seed):
-    """Trains unless it was done before; returns what was noted about it."""
-    note = os.path.join(out, "made.json")
-    if not os.path.exists(note):
-        made = dict(threads=a.threads, commit=output("git", "rev-parse", "HEAD"))
-        words = ["--resume", out] if os.path.exists(os.path.join(out, "config.toml")) else [
-            "countdown", "--algo", "grpo", "--group", a.group, "--seed", str(seed), "--out", out]
-        subprocess.run([a.phalanx, "train", *words, "--threads", str(a.threads)], check=True, stdout=subprocess.DEVNULL)
-        with open(note, "w") as f: json.dump(made, f)
-    with open(note) as f: return json.load(f)
 
 
 def main():
@@ -48,7 +25,7 @@ def main():
     rows, results = [], []
     for seed in range(1, a.seeds + 1):
         out = os.path.join(ROOT, "runs", "countdown", f"seed{seed}")
-        made = train(a, out, seed)
+        made = train(a, out, ["countdown", "--algo", "grpo", "--group", a.group, "--seed", str(seed)])
         with open(os.path.join(out, "metrics.jsonl")) as f: lines = [json.loads(l) for l in f]
         for l in lines:
             cells = ["" if l.get(k) is None else round(l[k], 4) for k in FIELDS]

@@ -112,7 +112,12 @@ impl GrpoConfig {
             ("low clip", low, positive(low) && low < 1.0, "between 0 and 1"),
             ("high clip", high, positive(high), "above 0"),
             ("dual_clip", self.loss.dual_clip.unwrap_or(2.0), above_one(self.loss.dual_clip), "above 1"),
-            ("ratio_cap", self.loss.ratio_cap.unwrap_or(2.0), above_one(self.loss.ratio_cap), "above 1"),
+            (
+                "ratio_cap",
+                self.loss.ratio_cap.unwrap_or(2.0),
+                self.loss.ratio_cap.is_none_or(|cap| cap > 1.0 + high && cap.is_finite()),
+                "above 1 + the high clip",
+            ),
             ("divergence weight", self.loss.kl.weight, not_negative(self.loss.kl.weight), "0 or more"),
             (
                 "straggler_threshold",

@@ -129,16 +129,22 @@ impl<S: GroupSizer> Grpo<S> {
     /// One update: generates, with refills where dynamic sampling asks for them, and learns. The sizer is told of every
     /// group that was generated, whether it is learned from or not.
     ///
-    /// Errors: the source's, and [`TrainError::NotFinite`] before it reaches a parameter.
+    /// Lanes that were idle throughout count as nothing.
+    ///
+    /// Errors: the source's, [`TrainError::GroupSize`] if the sizer chose a size that does not divide N, and
+    /// [`TrainError::NotFinite`] before it reaches a parameter.
     pub fn step<P: Policy>(
         &mut self,
         policy: &mut P,
         source: &mut dyn FnMut(&P, Ask) -> candle_core::Result<Generated<P>>,
     ) -> Result<Report, TrainError> {
         let ask = self.ask();
+        if ask.groups * ask.group_size != self.config.rollouts {
+            return Err(TrainError::GroupSize { group_size: ask.group_size, rollouts: self.config.rollouts });
+        }
         let mut seen: Vec<Lane> = Vec::new();
         let mut kept: Vec<(P::Obs, P::Trace, Vec<Lane>)> = Vec::new();
-        let mut report = Report { group_size: ask.group_size, ..Report::default() };
+        let mut report = Report { group_size: ask.group_size, behaviour_gap: [f64::NAN; 2], ..Report::default() };
         let rounds = self.config.dynamic_sampling.unwrap_or(1);
         let mut missing = ask.groups;
         for round in 0..rounds {
@@ -146,23 +152,23 @@ impl<S: GroupSizer> Grpo<S> {
             report.timing += generated.timing;
             report.refills = round;
             let r = generated.rollout;
-            let all = lanes(&r);
+            let all: Vec<Lane> = lanes(&r).into_iter().filter(|l| !l.rows.is_empty()).collect();
+            let number: Vec<u32> = all.iter().map(|l| l.group).collect();
             let mut chosen = Vec::new();
-            for members in groups(&r.group) {
+            for members in groups(&number) {
                 let scores: Vec<f32> = members.iter().map(|&i| all[i].score).collect();
+                // members next to one another, as the sizer reads them; numbers of different rounds must not meet
+                let group = report.groups_seen as u32;
+                seen.extend(members.iter().map(|&i| Lane { group, ..all[i].clone() }));
                 report.groups_seen += 1;
                 report.degenerate += f64::from(!informative(&scores));
-                let wanted = self.config.dynamic_sampling.is_none() || informative(&scores);
-                if wanted && missing > 0 {
-                    missing -= 1;
-                    // numbers of different rounds must not meet
-                    let number = report.groups_kept as u32;
+                let dynamic = self.config.dynamic_sampling.is_some();
+                if !dynamic || (informative(&scores) && missing > 0) {
+                    missing = missing.saturating_sub(1);
                     report.groups_kept += 1;
-                    chosen.extend(members.iter().map(|&i| Lane { group: number, ..all[i].clone() }));
+                    chosen.extend(members.iter().map(|&i| Lane { group, ..all[i].clone() }));
                 }
             }
-            // members of a group next to one another, as the sizer reads them
-            seen.extend(groups(&r.group).into_iter().flatten().map(|i| all[i].clone()));
             if !chosen.is_empty() {
                 let picked: Vec<&Lane> = chosen.iter().collect();
                 let (obs, trace) = (gather(&r.obs, &picked)?, gather(&r.trace, &picked)?);
@@ -184,7 +190,7 @@ impl<S: GroupSizer> Grpo<S> {
         let mut all: Vec<Lane> = Vec::new();
         let (mut obs, mut trace) = (Vec::new(), Vec::new());
         for (o, t, lanes) in kept {
-            let mut first = all.last().map_or(0, |l| l.rows.last().map_or(0, |r| r + 1));
+            let mut first = all.iter().map(|l| l.rows.len() as u32).sum();
             for mut lane in lanes {
                 let n = lane.rows.len() as u32;
                 lane.rows = (first..first + n).collect();
@@ -202,11 +208,14 @@ impl<S: GroupSizer> Grpo<S> {
 
     /// Lengths to the sizer, before anything was filtered.
     fn tell(&mut self, seen: &[Lane], group_size: usize, seconds: f64) {
-        if seen.is_empty() {
+        // a group that lost members, or got more, is none of this size
+        let whole: Vec<&Lane> =
+            seen.chunk_by(|a, b| a.group == b.group).filter(|g| g.len() == group_size).flatten().collect();
+        if whole.is_empty() {
             return;
         }
-        let length: Vec<f32> = seen.iter().map(|l| l.length as f32).collect();
-        let truncated: Vec<bool> = seen.iter().map(|l| l.truncated).collect();
+        let length: Vec<f32> = whole.iter().map(|l| l.length as f32).collect();
+        let truncated: Vec<bool> = whole.iter().map(|l| l.truncated).collect();
         let report = GroupReport::new(group_size, &length).with_truncated(&truncated);
         self.sizer.observe(&if self.config.tell_seconds { report.with_seconds(seconds) } else { report });
         let latest = sagc::straggler::median(&length);
@@ -222,7 +231,7 @@ impl<S: GroupSizer> Grpo<S> {
         let telling: std::collections::BTreeSet<u32> =
             (0..data.lanes.len()).filter(|&i| advantage[i] != 0.0).map(|i| data.lanes[i].group).collect();
         let signal = |i: usize| !c.mask_degenerate || telling.contains(&data.lanes[i].group);
-        let live = |l: &Lane| !(l.rows.is_empty() || c.mask_truncated && l.truncated);
+        let live = |l: &Lane| !(c.mask_truncated && l.truncated);
         let usable: Vec<usize> = (0..data.lanes.len()).filter(|&i| live(&data.lanes[i]) && signal(i)).collect();
         // nothing to learn: a step would only let the optimiser's memory move the weights
         let idle = c.loss.kl.weight == 0.0 && usable.iter().all(|&i| advantage[i] == 0.0);
@@ -245,6 +254,9 @@ impl<S: GroupSizer> Grpo<S> {
         for epoch in 0..if idle { 0 } else { c.epochs } {
             let order: Vec<usize> = self.noise.permutation(usable.len()).iter().map(|&k| usable[k as usize]).collect();
             for window in order.chunks(order.len().div_ceil(c.minibatches).max(1)) {
+                if c.loss.kl.weight == 0.0 && window.iter().all(|&i| advantage[i] == 0.0) {
+                    continue; // the optimiser's memory alone would move the weights
+                }
                 let mut sum = Window::new(policy);
                 // how many tokens there are is known when all are scored: a mean over them is divided in the end
                 let totals = Totals { sequences: window.len(), tokens: 1 };
@@ -283,7 +295,7 @@ impl<S: GroupSizer> Grpo<S> {
             let all: Vec<f64> = old.iter().flatten().flatten().copied().collect();
             report.entropy = -all.iter().sum::<f64>() / all.len().max(1) as f64;
         } else {
-            tally.write(report, tally.norms.len() / c.epochs);
+            tally.write(report, (tally.norms.len() / c.epochs).max(1));
         }
         Ok(())
     }

@@ -216,12 +216,27 @@ impl Loss {
         if self.kl.weight > 0.0 {
             let reference = s.reference.expect("a divergence needs a reference");
             assert_eq!(reference.len(), n);
+            // under a sequence's ratio all tokens share it, and each moves it by 1/n
+            let shared = match self.surrogate {
+                Surrogate::Sequence { .. } => Some((0..n).map(log_ratio).sum::<f64>() / n as f64),
+                _ => None,
+            };
+            let mut through_shared = 0.0;
             for t in 0..n {
-                let (value, d) = self.kl.estimate.token(s.log_prob[t], reference[t], log_ratio(t).exp());
+                let ratio = shared.unwrap_or_else(|| log_ratio(t)).exp();
+                let (value, d) = match (self.kl.estimate, shared) {
+                    (KlEstimate::K3Weighted, Some(_)) => {
+                        let (k3, d3) = KlEstimate::K3.token(s.log_prob[t], reference[t], ratio);
+                        through_shared += ratio * k3 / n as f64;
+                        (ratio * k3, ratio * d3)
+                    }
+                    (estimate, _) => estimate.token(s.log_prob[t], reference[t], ratio),
+                };
                 terms.kl += value;
                 terms.loss += weight * self.kl.weight * value;
                 slope[t] += weight * self.kl.weight * d;
             }
+            slope.iter_mut().for_each(|slope| *slope += weight * self.kl.weight * through_shared);
         }
         terms
     }
@@ -252,7 +267,7 @@ impl Loss {
 impl KlEstimate {
     /// Value and slope in `new` of one token's estimate. `ratio`: new to old probability.
     pub fn token(self, new: f64, reference: f64, ratio: f64) -> (f64, f64) {
-        let d = reference - new;
+        let d = (reference - new).clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
         let k3 = d.exp_m1() - d;
         match self {
             KlEstimate::K1 => (-d, 1.0),

@@ -154,7 +154,12 @@ impl Report {
         let (right, wrong): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|l| l.score > 0.5 * best.max(worst));
         let length = |l: &[&Lane]| mean(&l.iter().map(|l| f64::from(l.length)).collect::<Vec<_>>());
         (self.length_right, self.length_wrong) = (length(&right), length(&wrong));
-        let lengths: Vec<f32> = lanes.iter().map(|l| l.length as f32).collect();
+        let whole = lanes.chunk_by(|a, b| a.group == b.group).filter(|g| g.len() == self.group_size).flatten();
+        let lengths: Vec<f32> = whole.map(|l| l.length as f32).collect();
+        if lengths.is_empty() {
+            (self.stragglers, self.stragglers_in_group, self.max_over_median) = (f64::NAN, f64::NAN, f64::NAN);
+            return;
+        }
         let report = GroupReport::new(self.group_size, &lengths);
         let rate = |normal| Straggling::count(&report, threshold, normal).map_or(f64::NAN, |s| s.rate());
         self.stragglers = rate(Some(normal.unwrap_or_else(|| sagc::straggler::median(&lengths))));

@@ -278,16 +278,24 @@ fn seconds_are_attributed_by_the_clock_that_is_given() {
 }
 
 /// Remembers what it was told.
-#[derive(Default)]
-struct Listener(std::rc::Rc<std::cell::RefCell<Vec<usize>>>);
+struct Listener {
+    heard: std::rc::Rc<std::cell::RefCell<Vec<usize>>>,
+    size: std::rc::Rc<std::cell::Cell<usize>>,
+}
+
+/// With what it hears, and the size that it will ask for.
+fn listener() -> (Listener, std::rc::Rc<std::cell::RefCell<Vec<usize>>>, std::rc::Rc<std::cell::Cell<usize>>) {
+    let (heard, size) = (std::rc::Rc::default(), std::rc::Rc::new(std::cell::Cell::new(8)));
+    (Listener { heard: std::rc::Rc::clone(&heard), size: std::rc::Rc::clone(&size) }, heard, size)
+}
 
 impl GroupSizer for Listener {
     fn group_size(&self) -> usize {
-        8
+        self.size.get()
     }
     fn observe(&mut self, seen: &GroupReport<'_>) {
-        self.0.borrow_mut().push(seen.length.len());
-        assert_eq!((seen.group_size, seen.truncated.len(), seen.seconds), (8, seen.length.len(), None));
+        self.heard.borrow_mut().push(seen.length.len());
+        assert_eq!((seen.truncated.len(), seen.seconds), (seen.length.len(), None));
     }
     fn save(&self) -> String {
         String::new()
@@ -299,13 +307,46 @@ impl GroupSizer for Listener {
 
 #[test]
 fn the_sizer_hears_of_every_group_that_was_generated_and_of_no_clock() {
-    let heard = std::rc::Rc::default();
+    for size in [8, 32] {
+        let (sizer, heard, asked) = listener();
+        asked.set(size);
+        let mut policy = Bigram::new(1.0);
+        let dynamic = GrpoConfig { dynamic_sampling: Some(2), ..config() };
+        let mut trainer = Grpo::new(dynamic, &policy, sizer, 1).unwrap();
+        let mut noise = Noise::new(3);
+        let report = trainer.step(&mut policy, &mut |p, ask| generate(p, ask, &mut noise, |_| 0.0)).unwrap();
+        assert_eq!(*heard.borrow(), [64], "one group a round or four");
+        assert!(report.behaviour_gap[0].is_nan(), "nothing was scored again");
+    }
+}
+
+#[test]
+fn a_group_that_lost_members_is_learned_from_and_not_taken_for_one_of_full_size() {
+    let (sizer, heard, _) = listener();
     let mut policy = Bigram::new(1.0);
-    let dynamic = GrpoConfig { dynamic_sampling: Some(2), ..config() };
-    let mut trainer = Grpo::new(dynamic, &policy, Listener(std::rc::Rc::clone(&heard)), 1).unwrap();
+    let before = policy.weights();
+    let mut trainer = Grpo::new(config(), &policy, sizer, 1).unwrap();
     let mut noise = Noise::new(3);
-    trainer.step(&mut policy, &mut |p, ask| generate(p, ask, &mut noise, |_| 0.0)).unwrap();
-    assert_eq!(*heard.borrow(), [64]);
+    let report = trainer
+        .step(&mut policy, &mut |p, ask| {
+            let mut g = generate(p, ask, &mut noise, score)?;
+            g.rollout.status[2] = rollouts::Status::Idle;
+            Ok(g)
+        })
+        .unwrap();
+    assert_eq!((report.rollouts, report.groups_kept), (31, 4));
+    assert_eq!(*heard.borrow(), [24]);
+    assert_ne!(policy.weights(), before);
+}
+
+#[test]
+fn a_size_that_does_not_divide_is_refused_whenever_it_comes() {
+    let (sizer, _, size) = listener();
+    let mut policy = Bigram::new(1.0);
+    let mut trainer = Grpo::new(config(), &policy, sizer, 1).unwrap();
+    size.set(5);
+    let error = trainer.step(&mut policy, &mut |_, _| unreachable!("nothing is generated")).unwrap_err();
+    assert!(matches!(error, TrainError::GroupSize { group_size: 5, rollouts: 32 }), "{error}");
 }
 
 #[test]

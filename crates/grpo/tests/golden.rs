@@ -35,6 +35,7 @@ fn losses() -> Vec<(&'static str, Loss)> {
             "kl_weighted",
             Loss { kl: kl(0.3, KlEstimate::K3Weighted), surrogate: Surrogate::Token { low: 0.2, high: 0.2 }, ..dapo },
         ),
+        ("kl_weighted_sequence", Loss { surrogate: sequence, kl: kl(0.3, KlEstimate::K3Weighted), ..Loss::gspo() }),
         ("kl_dr_grpo", Loss { kl: kl(0.1, KlEstimate::K3), ..Loss::dr_grpo(20) }),
     ]
 }

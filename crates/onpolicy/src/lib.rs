@@ -46,7 +46,7 @@ pub use collect::{SimCollector, episode_returns, lane_seeds};
 pub use episodes::collect_episodes;
 pub use gaussian::GaussianPolicy;
 pub use mlp::{Mlp, Wants};
-pub use noise::Noise;
+pub use noise::{Noise, unit};
 pub use normaliser::Normaliser;
 pub use params::Params;
 pub use pathwise::{Pathwise, Reparameterised};

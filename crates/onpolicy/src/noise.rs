@@ -11,6 +11,11 @@ use crate::simd::{ln, sincos_turns};
 
 const CHUNK: usize = 4096;
 
+/// A uniform number in (0, 1), never 0 or 1, from 24 of the bits and a half. The largest would round to 1.
+pub fn unit(bits: u32) -> f32 {
+    (((bits >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)).min(1.0 - f32::EPSILON / 2.0)
+}
+
 /// A stream of noise. Draw number n of a seed is the same in any run, whatever was drawn in parallel: every draw
 /// opens ChaCha stream n, and element i of it is at word i.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +51,13 @@ impl Noise {
             let mut rng = rng.clone();
             rng.set_word_pos((c * CHUNK) as u128);
             for x in out.iter_mut() {
-                // (0, 1), never 0 or 1: 24 bits and a half
-                *x = ((rng.next_u32() >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0);
+                *x = unit(rng.next_u32());
             }
             transform(out);
         });
     }
 
-    /// n numbers uniform in (0, 1).
+    /// n numbers uniform in (0, 1); see [`unit`].
     pub fn uniform(&mut self, n: usize) -> Vec<f32> {
         let mut out = vec![0.0; n];
         self.words(&mut out, |_| {});
@@ -127,6 +131,12 @@ mod tests {
         assert_eq!(draw(1), draw(3));
         assert_ne!(Noise::new(7).uniform(4), Noise::new(8).uniform(4));
         assert_ne!(Noise::named(7, "a").uniform(4), Noise::named(7, "b").uniform(4));
+    }
+
+    #[test]
+    fn no_bits_make_a_uniform_number_of_0_or_1() {
+        assert!(unit(0) > 0.0 && unit(u32::MAX) < 1.0);
+        assert_eq!(unit(1 << 31), 0.5 + 0.5 / 16_777_216.0);
     }
 
     #[test]

@@ -13,6 +13,14 @@ pub enum TrainError {
     /// The rollout's episodes go on but it has no following observations.
     #[error("the rollout has unfinished episodes and no `next_obs` to bootstrap from")]
     NoBootstrap,
+    /// The group size asked for does not divide the number of rollouts.
+    #[error("groups of {group_size} do not divide {rollouts} rollouts; let every size that may be chosen divide them")]
+    GroupSize {
+        /// Members of a group.
+        group_size: usize,
+        /// Rollouts of an update.
+        rollouts: usize,
+    },
     /// A loss or gradient is not finite. It was noticed before it reached a parameter.
     #[error("{what} is not finite at update {update}; lower the learning rate or resume from the last checkpoint")]
     NotFinite {

@@ -7,8 +7,8 @@ use rollouts::{Rollout, Status, TextTask};
 
 use crate::codec::{Codec, CodecError};
 use crate::decoding::Decoding;
+use crate::ending::Ending;
 use crate::engine::{Batching, Choice, Completed, EngineConfig, EngineError, Order, Request, Stats, generate};
-use crate::padding::Ending;
 use crate::policy::TokenPolicy;
 use crate::tokens::Tokens;
 

@@ -21,7 +21,7 @@ impl Stream {
 
     /// In (0, 1).
     pub fn uniform(&mut self) -> f32 {
-        ((self.0.next_u32() >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)
+        onpolicy::unit(self.0.next_u32())
     }
 }
 

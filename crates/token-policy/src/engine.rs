@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::draw::{Stream, draw, likeliest};
+use crate::ending::Ending;
 use crate::generator::Generator;
-use crate::padding::Ending;
 use crate::sampler::Drawn;
 
 /// How rows share the model's calls.

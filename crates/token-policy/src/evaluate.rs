@@ -5,8 +5,8 @@ use rollouts::TextTask;
 
 use crate::codec::Codec;
 use crate::collect::{CollectError, Plan, Scored, Writing, write};
+use crate::ending::Ending;
 use crate::engine::Choice;
-use crate::padding::Ending;
 use crate::policy::TokenPolicy;
 
 /// What came out.

@@ -1,6 +1,7 @@
 //! What the engine promises, on a model without weights: its logits are a hash of the slot's own tokens.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use candle_core::Result;
 use token_policy::{
@@ -15,7 +16,7 @@ struct Hashed {
     /// Rows of every call to `step`.
     calls: Vec<usize>,
     prefills: usize,
-    now: Cell<f64>,
+    now: Rc<Cell<f64>>,
     broken: bool,
 }
 
@@ -26,7 +27,7 @@ impl Hashed {
             capacity: 200,
             calls: vec![],
             prefills: 0,
-            now: Cell::new(0.0),
+            now: Rc::default(),
             broken: false,
         }
     }
@@ -248,9 +249,8 @@ fn waiting_on_the_tail_is_told_from_filling_the_batch() {
     let requests = requests(&prompts, 1);
     for (slots, batching) in [(4, Batching::Continuous), (6, Batching::PaddedWave), (6, Batching::PaddedGroups)] {
         let mut model = Hashed::new(slots + 1);
-        let now: *const Cell<f64> = &model.now;
-        // SAFETY: the model outlives the call, and a cell may be read while it is stepped.
-        let clock = move || unsafe { (*now).get() };
+        let now = Rc::clone(&model.now);
+        let clock = move || now.get();
         let g = generate(&mut model, &requests, &config(batching), &clock).unwrap();
         let lengths = lengths(&g);
         assert_eq!(g.stats.seconds, model.calls.len() as f64);

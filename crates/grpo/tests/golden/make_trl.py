@@ -77,5 +77,6 @@ print(json.dumps(dict(
         "gspo": loss("grpo", level="sequence", low=0.1, high=0.12), "gspo_tokens": loss("dapo", level="sequence", low=0.1, high=0.12),
         "delta": loss("grpo", delta=1.4), "kl": loss("grpo", beta=0.3), "kl_weighted": loss("dapo", beta=0.3, bias_correction=True),
         "kl_dr_grpo": loss("dr_grpo", beta=0.1),
+        "kl_weighted_sequence": loss("grpo", level="sequence", low=0.1, high=0.12, beta=0.3, bias_correction=True),
     },
     normalised={scale: advantages(scale) for scale in ("group", "batch", "none")}), indent=1))
