@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::block::{Chunk, Net, Pass};
 use crate::config::{DecoderConfig, ShapeError};
 use crate::kernels::rope_table;
-use crate::layout::{self, Layout};
+use crate::layout::{Layout, Plan};
 use crate::tokens::Tokens;
 
 /// Tokens that are worked on together by one thread. Fixed, so that the bits do not depend on the thread count.
@@ -49,7 +49,21 @@ impl Decoder {
     /// Errors: the shape, or memory.
     pub fn new(config: DecoderConfig, seed: u64) -> std::result::Result<Self, DecoderError> {
         config.check()?;
-        let (params, layout) = layout::build(&config, &mut Noise::named(seed, "decoder"))?;
+        let noise = &mut Noise::named(seed, "decoder");
+        Self::planned(config, |plan| plan.build(Some(noise)))
+    }
+
+    /// All weights 0, to be overwritten.
+    pub(crate) fn zero(config: DecoderConfig) -> std::result::Result<Self, DecoderError> {
+        config.check()?;
+        Self::planned(config, |plan| plan.build(None))
+    }
+
+    fn planned(
+        config: DecoderConfig,
+        build: impl FnOnce(Plan) -> Result<(Params, Layout)>,
+    ) -> std::result::Result<Self, DecoderError> {
+        let (params, layout) = build(Plan::new(&config))?;
         Ok(Decoder { config: Arc::new(config), layout: Arc::new(layout), params })
     }
 
@@ -81,7 +95,12 @@ impl Decoder {
     ///
     /// Errors: a prompt is empty, the batches differ in rows, or an id is not below V.
     pub fn logits(&self, prompts: &Tokens, completions: &Tokens) -> Result<Tensor> {
-        self.apply(self.params.var().as_tensor(), prompts, completions, Head::Logits)
+        self.logits_with(self.params.var().as_tensor(), prompts, completions)
+    }
+
+    /// [`Decoder::logits`] with weights that are themselves computed, `[len]`.
+    pub fn logits_with(&self, weights: &Tensor, prompts: &Tokens, completions: &Tokens) -> Result<Tensor> {
+        self.apply(weights, prompts, completions, Head::Logits)
     }
 
     /// Log-probability of every token of the completions, `[M]`, nats; differentiable in the weights.

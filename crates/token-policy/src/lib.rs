@@ -2,7 +2,8 @@
 //! batches, scored exactly. f32 on the CPU, gradients written by hand.
 //!
 //! What it is not: a trainer or a task. [`TokenPolicy`] is an [`onpolicy::Policy`]; [`TextCollector`] fills rollouts from
-//! any [`rollouts::TextTask`]. Checkpoints of published models, tokenizers and adapters are not here yet.
+//! any [`rollouts::TextTask`]. Published models are those of Qwen2.5, Qwen3 and Llama without biases
+//! or stretched positions, from a folder; nothing is fetched.
 //!
 //! ```
 //! use onpolicy::{Noise, Policy};
@@ -20,9 +21,12 @@
 //! ```
 //!
 //! In reading order: [`Tokens`], [`DecoderConfig`], [`Decoder`], [`Decoding`], [`generate`], [`TokenPolicy`],
-//! [`TextCollector`], [`Supervised`], [`evaluate`]; [`Codec`] is between text and ids.
+//! [`TextCollector`], [`Supervised`], [`evaluate`]; [`Codec`] is between text and ids. [`Checkpoint`], [`Tokenizer`] and
+//! [`qwen3_prompt`] take published models from a folder; [`Lora`] and [`LoraPolicy`] train adapters on them.
 
 mod block;
+mod chat;
+mod checkpoint;
 mod codec;
 mod collect;
 mod config;
@@ -33,14 +37,21 @@ mod ending;
 mod engine;
 mod evaluate;
 mod generator;
+mod hf_config;
 mod kernels;
 mod layout;
+mod lora;
+mod lora_policy;
 mod packed;
 mod policy;
 mod sampler;
 mod supervised;
+mod tokenizer;
 mod tokens;
+mod weights;
 
+pub use chat::{Role, qwen3_prompt, qwen25_prompt};
+pub use checkpoint::{Checkpoint, CheckpointError};
 pub use codec::{CharCodec, Codec, CodecError};
 pub use collect::{CollectError, Collected, Race, TextCollector, Writing};
 pub use config::{DecoderConfig, ShapeError};
@@ -50,8 +61,12 @@ pub use ending::Ending;
 pub use engine::{Batching, Choice, Completed, EngineConfig, EngineError, Generation, Order, Request, Stats, generate};
 pub use evaluate::{Evaluation, evaluate, wilson};
 pub use generator::Generator;
+pub use lora::{LORA_TARGETS, Lora, LoraConfig, LoraError};
+pub use lora_policy::LoraPolicy;
 pub use policy::TokenPolicy;
 pub use supervised::{Supervised, SupervisedConfig, SupervisedReport};
 
 pub use sampler::{Drawn, Sampling, SamplingError, log_probs, sample};
+pub use tokenizer::{Tokenizer, TokenizerError};
 pub use tokens::Tokens;
+pub use weights::Stored;

@@ -30,7 +30,7 @@ pub struct TokenPolicy {
 
 impl TokenPolicy {
     /// `[M]` as `[B, F]`: row b holds its completion's numbers, then zeros.
-    fn spread(flat: &Tensor, lengths: &[usize]) -> Result<Factors> {
+    pub(crate) fn spread(flat: &Tensor, lengths: &[usize]) -> Result<Factors> {
         let (rows, width) = (lengths.len(), lengths.iter().copied().max().unwrap_or(0));
         let total = flat.dims()[0];
         // one zero after the numbers stands for all padding
@@ -52,10 +52,21 @@ impl TokenPolicy {
 
     /// Log-probabilities of the whole vocabulary at every completion token, `[M, usable]`.
     fn distributions(&self, prompts: &Tokens, completions: &Tokens) -> Result<Tensor> {
-        let logits = self.decoder.logits(prompts, completions)?.narrow(1, 0, self.usable)?;
-        let scaled = (logits / f64::from(self.temperature))?;
+        let logits = self.decoder.logits(prompts, completions)?;
+        Self::normalised(&logits, self.usable, self.temperature)
+    }
+
+    /// `ln softmax(logits/temperature)` over the ids below `usable`.
+    pub(crate) fn normalised(logits: &Tensor, usable: usize, temperature: f32) -> Result<Tensor> {
+        let scaled = (logits.narrow(1, 0, usable)? / f64::from(temperature))?;
         let shifted = scaled.broadcast_sub(&scaled.max_keepdim(D::Minus1)?.detach())?;
         shifted.broadcast_sub(&shifted.exp()?.sum_keepdim(D::Minus1)?.log()?)
+    }
+
+    /// `Σ_v p_v·(ln p_v − ln q_v)` at every token, from logarithms.
+    pub(crate) fn divergence(p: &Tensor, q: &Tensor, lengths: &[usize]) -> Result<Factors> {
+        let flat = (p.exp()? * (p - q)?)?.sum(D::Minus1)?;
+        Self::spread(&flat, lengths)
     }
 }
 
@@ -112,9 +123,7 @@ impl Policy for TokenPolicy {
     /// Exact over the vocabulary: `Σ_v p_v·(ln p_v − ln q_v)` at every token.
     fn kl(p: &Self, q: &Self, prompts: &Tokens, completions: &Tokens) -> Result<Factors> {
         let p = p.distributions(prompts, completions)?.detach();
-        let q = q.distributions(prompts, completions)?;
-        let flat = (p.exp()? * (p - q)?)?.sum(D::Minus1)?;
-        Self::spread(&flat, &completions.lengths())
+        Self::divergence(&p, &q.distributions(prompts, completions)?, &completions.lengths())
     }
 
     fn snapshot(&self) -> Result<Self> {

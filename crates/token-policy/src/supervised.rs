@@ -152,6 +152,41 @@ mod tests {
     }
 
     #[test]
+    fn the_loss_is_that_of_completion_tokens_and_their_ends_alone() {
+        let (decoder, config, prompts, completions) = setup();
+        let score = decoder.log_prob(&prompts, &completions, 1.0, 12).unwrap().to_vec1::<f32>().unwrap();
+        let want = -score.iter().map(|s| f64::from(*s)).sum::<f64>() / 15.0;
+        let report = Supervised::new(config, &decoder).step(&decoder, &prompts, &completions).unwrap();
+        assert!((report.loss - want).abs() < 1e-5, "{} and {want}", report.loss);
+        // a row that asks nothing changes nothing, however long its prompt is
+        let (alone, config, ..) = setup();
+        let more = Tokens::new(prompts.iter().chain([&[3u32; 40][..]]));
+        let none = Tokens::new(completions.iter().chain([&[][..]]));
+        let with = Supervised::new(config, &alone).step(&alone, &more, &none).unwrap();
+        assert_eq!(with.tokens, 15);
+        assert!((with.loss - report.loss).abs() < 1e-6 && (with.grad_norm / report.grad_norm - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_loaded_state_goes_on_with_the_same_bits() {
+        let (decoder, config, prompts, completions) = setup();
+        let mut s = Supervised::new(config, &decoder);
+        s.step(&decoder, &prompts, &completions).unwrap();
+        let mut bundle = Bundle::default();
+        s.save("s", &mut bundle);
+        decoder.save("d", &mut bundle);
+        let (mut other, ..) = setup();
+        let mut t = Supervised::new(config, &other);
+        t.load("s", &bundle).unwrap();
+        other.load("d", &bundle).unwrap();
+        for (s, d) in [(&mut s, &decoder), (&mut t, &other)] {
+            s.step(d, &prompts, &completions).unwrap();
+        }
+        assert_eq!((s.steps(), t.steps()), (2, 2));
+        assert_eq!(decoder.params().to_vec().unwrap(), other.params().to_vec().unwrap());
+    }
+
+    #[test]
     fn the_rate_rises_then_falls_to_a_tenth() {
         let c = SupervisedConfig { lr: 1.0, warm_up: 10, steps: 100, clip_norm: 1.0, micro_batch: 1 };
         assert!((c.rate(0) - 0.1).abs() < 1e-3 && (c.rate(50) - 0.55).abs() < 1e-12);
