@@ -86,8 +86,17 @@ pub struct Setting {
 }
 
 /// Settings of every run of the study: a smaller model than the preset's, so that all of it takes less than an hour.
-pub const COMMON: [&str; 5] =
-    ["policy.hidden=96", "policy.layers=3", "policy.heads=4", "policy.ffn=256", "generation.max_tokens=256"];
+pub const COMMON: [&str; 9] = [
+    "trainer.rollouts=128",
+    "group.budget=0.25",
+    "group.threshold=2.5",
+    "policy.hidden=96",
+    "policy.layers=3",
+    "policy.heads=4",
+    "policy.ffn=256",
+    "generation.max_tokens=256",
+    "trainer.anneal=false",
+];
 
 impl Setting {
     fn train(&self, dir: &Path, more: &[String]) -> Result<()> {

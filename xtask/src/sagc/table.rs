@@ -12,9 +12,6 @@ use super::runs::{COMMON, Record};
 /// Ways of batching, as the metrics call them.
 const MODES: [(&str, &str); 3] =
     [("padded_groups", "padded, group by group"), ("padded_wave", "padded, one wave"), ("continuous", "continuous")];
-/// Budget on the long-run share of straggling groups, the preset's.
-const BUDGET: f64 = 0.25;
-
 /// What stands above the tables.
 pub struct Head {
     lines: Vec<String>,
@@ -35,7 +32,7 @@ impl Head {
                 format!("command  {command}"),
                 format!("commit   {commit}{}", if dirty { " with changes" } else { "" }),
                 format!("machine  {}, each run on one thread", model.trim_start_matches([' ', '\t', ':'])),
-                format!("settings countdown, 128 rollouts an update, {}", COMMON.join(" ")),
+                format!("settings countdown, {}", COMMON.join(" ")),
             ],
         })
     }
@@ -173,7 +170,7 @@ pub fn write(out: &Path, head: &Head, data: &[Record], replay: &str) -> Result<(
     }
     let end = |r: &Record| r.eval["sample"]["pass_at_1"].as_f64().unwrap_or(f64::NAN);
     table(
-        &format!("Stragglers and sizes (budget {BUDGET} of groups, late = longer than 2.5 running medians)"),
+        "Stragglers and sizes (late: longer than the threshold times the running median)",
         &cells,
         &[
             column("straggling", 3, |r| r.mean("stragglers")),

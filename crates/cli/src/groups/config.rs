@@ -59,12 +59,9 @@ pub(crate) struct PolicySection {
     pub kv_heads: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ffn: Option<usize>,
-    /// Run directory whose weights to start from, or folder of a Qwen2.5 or Qwen3 checkpoint; empty: from scratch.
+    /// Run directory whose weights to start from; empty: from scratch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// Rank of adapters that are trained instead of the weights; 0: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lora_rank: Option<usize>,
     /// Gaussian and diffusion: units of a layer, as are the following.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,

@@ -48,7 +48,6 @@ pub(crate) fn preset(preset: Preset, algo: Algo, policy: Option<PolicyKind>, tas
             kv_heads: tokens(2),
             ffn: tokens(352),
             start: text.then(String::new),
-            lora_rank: tokens(0),
             width: layers(64),
             depth: layers(3),
             denoising_steps: (kind == Kind::Diffusion).then_some(8),

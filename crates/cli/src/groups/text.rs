@@ -72,9 +72,6 @@ pub(crate) fn build(config: &GroupConfig) -> Result<Box<dyn Agent>> {
         bail!("policy.hidden is {}; it must be a multiple of policy.heads, {}", shape.hidden, shape.heads);
     }
     let decoder = Decoder::new(shape, config.seed).map_err(|e| anyhow!("policy.{e}"))?;
-    if p.lora_rank.is_some_and(|r| r > 0) {
-        bail!("policy.lora_rank is for checkpoints; a model from scratch trains all its weights, set it to 0");
-    }
     if !(g.temperature.is_finite() && g.temperature >= 1e-4) {
         bail!("generation.temperature is {}; it must be at least 1e-4", g.temperature);
     }
