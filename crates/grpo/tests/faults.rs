@@ -277,15 +277,20 @@ fn seconds_are_attributed_by_the_clock_that_is_given() {
     assert_eq!((report.score_s, report.update_s, report.timing.generate_s), (1.0, 1.0, 2.0));
 }
 
+/// The lengths of the groups heard of.
+type Heard = std::rc::Rc<std::cell::RefCell<Vec<usize>>>;
+/// The size that is asked for.
+type Asked = std::rc::Rc<std::cell::Cell<usize>>;
+
 /// Remembers what it was told.
 struct Listener {
-    heard: std::rc::Rc<std::cell::RefCell<Vec<usize>>>,
-    size: std::rc::Rc<std::cell::Cell<usize>>,
+    heard: Heard,
+    size: Asked,
 }
 
 /// With what it hears, and the size that it will ask for.
-fn listener() -> (Listener, std::rc::Rc<std::cell::RefCell<Vec<usize>>>, std::rc::Rc<std::cell::Cell<usize>>) {
-    let (heard, size) = (std::rc::Rc::default(), std::rc::Rc::new(std::cell::Cell::new(8)));
+fn listener() -> (Listener, Heard, Asked) {
+    let (heard, size) = (Heard::default(), std::rc::Rc::new(std::cell::Cell::new(8)));
     (Listener { heard: std::rc::Rc::clone(&heard), size: std::rc::Rc::clone(&size) }, heard, size)
 }
 
