@@ -184,8 +184,8 @@ impl<P: Pathwise + Persist> Agent for Pair<P> {
 
     fn evaluate(&self, asked: &Asked) -> Result<Evaluation> {
         let (mode, episodes) = (asked.mode.unwrap_or(Mode::Ode), asked.episodes.unwrap_or(64));
-        if asked.split.is_some() || asked.samples.is_some() {
-            bail!("--split and --samples are for text tasks; {} is a simulation", self.config.task);
+        if asked.split.is_some() || asked.samples.is_some() || asked.completions.is_some() {
+            bail!("--split, --samples and --completions are for text tasks; {} is a simulation", self.config.task);
         }
         let mut env = environments(&self.config, episodes, false)?;
         let returns = onpolicy::episode_returns(&mut env, &self.normaliser, asked.seed, |obs, noise| match mode {

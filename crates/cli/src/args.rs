@@ -95,6 +95,9 @@ pub(crate) struct Eval {
     /// Completions per prompt of a text task [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub samples: Option<u32>,
+    /// Write every prompt and completion of a text task to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub completions: Option<PathBuf>,
     /// Actions drawn per state in mode best-of-k
     #[arg(long, value_name = "K", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub k: u32,

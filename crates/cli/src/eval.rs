@@ -1,6 +1,6 @@
 //! Returns over fresh episodes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use onpolicy::Bundle;
@@ -24,11 +24,13 @@ pub(crate) struct Asked {
     pub split: Option<SplitArg>,
     /// Text only: completions per prompt.
     pub samples: Option<usize>,
+    /// Text only: where every completion is written.
+    pub completions: Option<PathBuf>,
 }
 
 impl Default for Asked {
     fn default() -> Self {
-        Asked { mode: None, episodes: None, k: 16, seed: 0, split: None, samples: None }
+        Asked { mode: None, episodes: None, k: 16, seed: 0, split: None, samples: None, completions: None }
     }
 }
 
@@ -113,6 +115,7 @@ pub(crate) fn command(a: args::Eval) -> Result<Outcome> {
         seed: a.seed,
         split: a.split,
         samples: a.samples.map(|n| n as usize),
+        completions: a.completions,
     };
     let result = agent.evaluate(&asked)?;
     record(&a.dir, &result)?;

@@ -105,8 +105,18 @@ fn a_text_run_warms_up_improves_and_reports_both_ends() {
     assert_eq!(measured, [false, false, true, false, true, false]);
     let eval: Value = serde_json::from_str(&fs::read_to_string(dir.join("eval.json")).unwrap()).unwrap();
     assert!(eval["start"]["pass_at_1"].is_number() && eval["sample"]["interval"][1].is_number(), "{eval}");
-    // another process sees the same policy
+    // another process sees the same policy, and can show what it writes
+    let seen = dir.join("seen.jsonl");
     let dir = dir.to_str().unwrap();
+    let e = ok(&["eval", dir, "--prompts", "3", "--samples", "2", "--json", "--completions", seen.to_str().unwrap()]);
+    let e: Value = serde_json::from_str(&e).unwrap();
+    let seen: Vec<Value> =
+        fs::read_to_string(seen).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(seen.iter().map(|l| l["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2]);
+    assert!(seen.iter().all(|l| l["prompt"].as_str().unwrap().ends_with('\n') && l["completion"].is_string()));
+    let mean = |key: &str| seen.iter().map(|l| l[key].as_f64().unwrap()).sum::<f64>() / 6.0;
+    assert!((mean("score") - e["pass_at_1"].as_f64().unwrap()).abs() < 1e-6);
+    assert!((mean("tokens") - e["length_mean"].as_f64().unwrap()).abs() < 1e-6);
     let again: Value = serde_json::from_str(&ok(&["eval", dir, "--prompts", "16", "--json"])).unwrap();
     assert_eq!(again["pass_at_1"], eval["sample"]["pass_at_1"]);
     for (more, split) in [(&["--split", "harder", "--samples", "3"][..], "harder"), (&["--mode", "greedy"], "held-out")]
@@ -258,6 +268,7 @@ fn whole_episodes_are_groups_for_gaussian_and_diffusion_policies() {
         assert!(lines.iter().all(|l| l["length_mean"] == 20 && l["group_size"].is_number()));
         assert!(lines.iter().all(|l| l["behaviour_gap_max"].as_f64().unwrap() < 1e-2), "{lines:?}");
         refused(&["eval", dir.to_str().unwrap(), "--mode", "best-of-k"], &["critic"]);
+        refused(&["eval", dir.to_str().unwrap(), "--completions", "unused"], &["for text tasks"]);
     }
 }
 

@@ -30,14 +30,15 @@ pub enum Level {
 /// ```
 ///
 /// Only the last line is scored: 1 if it is `=`, then an expression of `+ - * ( )` over exactly the given numbers whose
-/// integer value is the target; else 0. How the search was written does not matter, so a policy may learn to search
+/// integer value is the target; else 0. How it was found does not matter: a policy may learn to search, and to search
 /// better than the reference does.
 ///
-/// The reference solution is a depth-first search in random order, failures included. At each node the first move
-/// tried leads to the target with chance ½ and is random otherwise, so that there is an intuition to learn and room
-/// to improve on it; lengths are heavy-tailed. Every value in it is in 1..=99: differences are taken large − small,
-/// moves to 0 or beyond 99 are not made. A search longer than 380 characters (508 for four numbers) is drawn again in
-/// another order, at last without failures.
+/// Half of the reference solutions show no working and are the last line alone. A policy that imitates them must guess,
+/// and is mostly wrong; whether to work a prompt out is left to reinforcement. The other half are a depth-first search
+/// in random order, failures included. At each node the first move tried leads to the target with chance ½ and is random
+/// otherwise, so that there is an intuition to learn and room to improve on it; lengths are heavy-tailed. Every value in
+/// it is in 1..=99: differences are taken large − small, moves to 0 or beyond 99 are not made. A search longer than 380
+/// characters (508 for four numbers) is drawn again in another order, at last without failures.
 ///
 /// Numbers are 1..=20 and targets 10..=99; [`Split::Harder`] has at least one number in 21..=50.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +123,10 @@ impl TextTask for Countdown {
         let Instance { numbers, target } = self.instance(index);
         let state: Vec<Item> = numbers.iter().map(|&n| Item::given(n)).collect();
         let mut text = String::new();
+        if Draw::new(&[0x0C07_0DE6, index, variant]).chance(1, 2) {
+            let found = search(&state, target, 2, &mut Draw::new(&[0x0C07_0DE7, index, variant]), &mut text)?;
+            return Some(format!("={found}"));
+        }
         for redraw in 0..=REDRAWS {
             let guided = if redraw == REDRAWS { 2 } else { 1 };
             text.clear();

@@ -123,6 +123,19 @@ fn countdown_has_a_heavy_tail_and_the_chain_none_within_a_prompt() {
     assert!(within < 1e-20 && between > 0.01, "{within} {between}");
 }
 
+/// A policy that imitates the solutions does both; reinforcement decides.
+#[test]
+fn half_of_countdowns_solutions_show_no_working() {
+    for name in ["countdown", "countdown-4"] {
+        let task = build(name, Split::Train).unwrap();
+        let bare = (0..2000).filter(|&i| task.solution(i, 0).unwrap().starts_with('=')).count();
+        assert!((900..1100).contains(&bare), "{name}: {bare} of 2000");
+        // it is drawn for every variant anew
+        let bare = (0..2000).filter(|&v| task.solution(7, v).unwrap().starts_with('=')).count();
+        assert!((900..1100).contains(&bare), "{name}: {bare} of 2000 variants");
+    }
+}
+
 #[test]
 fn an_unknown_name_is_answered_with_the_nearest() {
     let error = build("countdwn", Split::Train).map(|_| ()).unwrap_err().to_string();

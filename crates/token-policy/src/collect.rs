@@ -216,8 +216,11 @@ pub(crate) struct Plan {
 }
 
 /// A completion with its score.
-pub(crate) struct Scored {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// What was written.
     pub completed: Completed,
+    /// The task's verdict, in [0, 1].
     pub score: f32,
 }
 

@@ -25,6 +25,8 @@ pub struct Evaluation {
     pub length: [f64; 3],
     /// Share of completions cut at the longest length.
     pub truncated: f64,
+    /// Every completion, those of one prompt side by side.
+    pub completions: Vec<Scored>,
 }
 
 /// Completes prompts and scores what comes. Equal seeds, equal draws.
@@ -58,6 +60,7 @@ pub fn evaluate(
         length: [length(|_| true), length(|s| s > 0.5), length(|s| s <= 0.5)],
         truncated: scored.iter().filter(|s| s.completed.ending == Ending::Truncated).count() as f64
             / scored.len() as f64,
+        completions: scored,
     })
 }
 

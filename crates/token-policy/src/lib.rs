@@ -53,7 +53,7 @@ mod weights;
 pub use chat::{Role, qwen3_prompt, qwen25_prompt};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use codec::{CharCodec, Codec, CodecError};
-pub use collect::{CollectError, Collected, Race, TextCollector, Writing};
+pub use collect::{CollectError, Collected, Race, Scored, TextCollector, Writing};
 pub use config::{DecoderConfig, ShapeError};
 pub use decoder::{Decoder, DecoderError};
 pub use decoding::Decoding;

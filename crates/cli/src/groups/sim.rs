@@ -143,8 +143,8 @@ where
                 "--mode best-of-k needs a critic, which group-relative training has not; use ode or sde"
             ));
         }
-        if asked.split.is_some() || asked.samples.is_some() {
-            bail!("--split and --samples are for text tasks; {} is a simulation", self.config.task);
+        if asked.split.is_some() || asked.samples.is_some() || asked.completions.is_some() {
+            bail!("--split, --samples and --completions are for text tasks; {} is a simulation", self.config.task);
         }
         let mut env = environments(&self.config, asked.episodes.unwrap_or(64))?;
         let returns = episode_returns(&mut env, &self.normaliser, asked.seed, |obs, noise| match mode {

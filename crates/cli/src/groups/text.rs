@@ -12,8 +12,8 @@ use rollouts::{Scalars, TextTask};
 use serde_json::json;
 use text_tasks::{ALPHABET, DynTask, Match, Split, TextFile};
 use token_policy::{
-    Batching, CharCodec, Choice, Codec, Decoder, DecoderConfig, Order, Race, Stats, Supervised, SupervisedConfig,
-    TextCollector, TokenPolicy, Tokens, Writing, evaluate,
+    Batching, CharCodec, Choice, Codec, Decoder, DecoderConfig, Ending, Order, Race, Stats, Supervised,
+    SupervisedConfig, TextCollector, TokenPolicy, Tokens, Writing, evaluate,
 };
 
 use super::config::{BatchingArg, GroupConfig, RaceArg, WARM_UP_CHUNK};
@@ -270,9 +270,10 @@ impl TextAgent {
 
     /// The first prompts of the held-out split.
     fn held_out(&self, prompts: usize, seed: u64) -> Result<token_policy::Evaluation> {
-        self.judge(SplitArg::HeldOut, prompts, 1, Choice::Temperature(self.policy.temperature), seed)
+        Ok(self.judge(SplitArg::HeldOut, prompts, 1, Choice::Temperature(self.policy.temperature), seed)?.0)
     }
 
+    /// Also the numbers of the prompts.
     fn judge(
         &self,
         split: SplitArg,
@@ -280,18 +281,30 @@ impl TextAgent {
         samples: usize,
         choice: Choice,
         seed: u64,
-    ) -> Result<token_policy::Evaluation> {
-        let which = match split {
-            SplitArg::Train => Split::Train,
-            SplitArg::HeldOut => Split::HeldOut,
-            SplitArg::Harder => Split::Harder,
-        };
-        let task = task(&self.config.task, which)?;
+    ) -> Result<(token_policy::Evaluation, Vec<u64>)> {
+        let task = task(&self.config.task, which(split))?;
         let count = task.len().map_or(prompts, |len| prompts.min(len as usize));
         let indices: Vec<u64> = (0..count as u64).map(|i| (seed << 32) + i).collect();
         let indices: Vec<u64> = task.len().map_or(indices.clone(), |len| indices.iter().map(|i| i % len).collect());
         let writing = Writing { race: Race::None, batching: Batching::Continuous, ..self.writing() };
-        Ok(evaluate(&self.policy, &task, &self.codec, &indices, samples, choice, writing, seed)?)
+        let e = evaluate(&self.policy, &task, &self.codec, &indices, samples, choice, writing, seed)?;
+        Ok((e, indices))
+    }
+
+    /// Writes what an evaluation saw, one JSON object a line.
+    fn list(&self, path: &Path, split: SplitArg, e: &token_policy::Evaluation, indices: &[u64]) -> Result<()> {
+        let task = task(&self.config.task, which(split))?;
+        let mut lines = String::new();
+        for (k, s) in e.completions.iter().enumerate() {
+            let index = indices[k / e.samples];
+            let cut = s.completed.ending == Ending::Truncated;
+            let line = json!({
+                "index": index, "prompt": task.prompt(index), "completion": self.codec.decode(&s.completed.tokens),
+                "score": s.score, "tokens": s.completed.tokens.len(), "truncated": cut,
+            });
+            lines += &format!("{line}\n");
+        }
+        onpolicy::write_atomically(path, lines.as_bytes()).with_context(|| path.display().to_string())
     }
 }
 
@@ -350,7 +363,10 @@ impl Agent for TextAgent {
         };
         let split = asked.split.unwrap_or(SplitArg::HeldOut);
         let (prompts, samples) = (asked.episodes.unwrap_or(512), asked.samples.unwrap_or(1));
-        let e = self.judge(split, prompts, samples, choice, asked.seed)?;
+        let (e, indices) = self.judge(split, prompts, samples, choice, asked.seed)?;
+        if let Some(path) = &asked.completions {
+            self.list(path, split, &e, &indices)?;
+        }
         Ok(summary(&self.config.task, &e, choice, split, asked.seed))
     }
 
@@ -379,6 +395,14 @@ impl TextAgent {
     /// Lines that `lengths.csv` has: one per completion.
     fn collector_lines(&self) -> usize {
         self.lines as usize
+    }
+}
+
+fn which(split: SplitArg) -> Split {
+    match split {
+        SplitArg::Train => Split::Train,
+        SplitArg::HeldOut => Split::HeldOut,
+        SplitArg::Harder => Split::Harder,
     }
 }
 
