@@ -57,7 +57,7 @@ impl Noise {
         });
     }
 
-    /// n numbers uniform in (0, 1); see [`unit`].
+    /// n numbers uniform in (0, 1); see [`unit()`].
     pub fn uniform(&mut self, n: usize) -> Vec<f32> {
         let mut out = vec![0.0; n];
         self.words(&mut out, |_| {});

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use candle_core::{CpuStorage, CustomOp1, Device, Layout as TensorLayout, Result, Shape, Tensor};
 use onpolicy::matmul::{View, matmul};
+use onpolicy::multiversion;
 use onpolicy::params::{cpu_result, cpu_slice, with_slice};
+use onpolicy::simd::exp;
 use onpolicy::{Bundle, BundleError, Noise, Params, Persist};
 use rayon::prelude::*;
 
@@ -13,6 +15,7 @@ use crate::block::{Chunk, Net, Pass};
 use crate::config::{DecoderConfig, ShapeError};
 use crate::kernels::rope_table;
 use crate::layout::{Layout, Plan};
+use crate::spare::{Buffer, Spare};
 use crate::tokens::Tokens;
 
 /// Tokens that are worked on together by one thread. Fixed, so that the bits do not depend on the thread count.
@@ -28,6 +31,8 @@ pub struct Decoder {
     pub(crate) config: Arc<DecoderConfig>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) params: Params,
+    /// Memory of passes that are over.
+    spare: Spare,
 }
 
 /// What a row of the output is made of.
@@ -64,7 +69,7 @@ impl Decoder {
         build: impl FnOnce(Plan) -> Result<(Params, Layout)>,
     ) -> std::result::Result<Self, DecoderError> {
         let (params, layout) = build(Plan::new(&config))?;
-        Ok(Decoder { config: Arc::new(config), layout: Arc::new(layout), params })
+        Ok(Decoder { config: Arc::new(config), layout: Arc::new(layout), params, spare: Spare::default() })
     }
 
     /// Its shape.
@@ -82,7 +87,7 @@ impl Decoder {
     /// Panics if the length differs.
     pub fn with_params(&self, params: Params) -> Decoder {
         assert_eq!(params.len(), self.params.len(), "weights of another shape");
-        Decoder { config: self.config.clone(), layout: self.layout.clone(), params }
+        Decoder { config: self.config.clone(), layout: self.layout.clone(), params, spare: self.spare.clone() }
     }
 
     /// A copy that no later update of the original reaches.
@@ -138,8 +143,8 @@ impl Decoder {
         }
         let (cos, sin) = rope_table(batch.longest, self.config.head_dim, self.config.rope_theta);
         let kept = (0..batch.chunks.len()).map(|_| Mutex::new(None)).collect();
-        let (config, layout) = (self.config.clone(), self.layout.clone());
-        weights.apply_op1(Score { config, layout, batch, cos, sin, head, kept })
+        let (config, layout, spare) = (self.config.clone(), self.layout.clone(), self.spare.clone());
+        weights.apply_op1(Score { config, layout, spare, batch, cos, sin, head, kept })
     }
 }
 
@@ -243,12 +248,22 @@ struct Score {
     sin: Vec<f32>,
     head: Head,
     /// One per chunk, between forward and backward.
-    kept: Vec<Mutex<Option<Pass>>>,
+    kept: Vec<Mutex<Option<Scored>>>,
+    spare: Spare,
+}
+
+/// A chunk on its way back.
+struct Scored {
+    pass: Pass,
+    /// Rows of the hidden state that are scored, `[m, d]`.
+    picked: Buffer,
+    /// Theirs, `[m, V]`, unless that is much.
+    logits: Option<Buffer>,
 }
 
 impl Score {
     fn net<'a>(&'a self, params: &'a [f32]) -> Net<'a> {
-        Net { config: &self.config, layout: &self.layout, params, cos: &self.cos, sin: &self.sin }
+        Net { config: &self.config, layout: &self.layout, params, cos: &self.cos, sin: &self.sin, spare: &self.spare }
     }
 
     /// Numbers per scored position.
@@ -256,33 +271,44 @@ impl Score {
         if self.head == Head::Logits { self.config.vocab } else { 1 }
     }
 
-    /// Rows of the hidden state that are scored, `[m, d]`, and their logits, `[m, V]`.
-    fn logits(&self, params: &[f32], part: &Part, hidden: &[f32]) -> (Vec<f32>, Vec<f32>) {
-        let (d, v, m) = (self.config.hidden, self.config.vocab, part.rows.len());
-        let mut picked = Vec::with_capacity(m * d);
-        for &r in &part.rows {
-            picked.extend_from_slice(&hidden[r as usize * d..(r as usize + 1) * d]);
+    fn forward(&self, params: &[f32], part: &Part) -> Scored {
+        let d = self.config.hidden;
+        let pass = self.net(params).forward(&self.batch.chunk(part), true);
+        let mut picked = self.spare.take(part.rows.len() * d);
+        for (row, &r) in picked.chunks_exact_mut(d).zip(&part.rows) {
+            row.copy_from_slice(&pass.hidden[r as usize * d..(r as usize + 1) * d]);
         }
+        Scored { pass, picked, logits: None }
+    }
+
+    /// `[m, V]` of `[m, d]`.
+    fn logits(&self, params: &[f32], picked: &[f32]) -> Buffer {
+        let (d, v) = (self.config.hidden, self.config.vocab);
+        let m = picked.len() / d;
         let head = &params[self.layout.head..self.layout.head + v * d];
-        let mut logits = vec![0.0; m * v];
-        matmul(m, v, d, &mut logits, View::rows(v), false, &picked, View::rows(d), head, View::transposed(d));
-        (picked, logits)
+        let mut logits = self.spare.take(m * v);
+        matmul(m, v, d, &mut logits, View::rows(v), false, picked, View::rows(d), head, View::transposed(d));
+        logits
     }
 
     fn forward_part(&self, params: &[f32], i: usize, out: &mut [f32]) {
         let part = &self.batch.chunks[i];
-        let pass = self.net(params).forward(&self.batch.chunk(part), true);
-        let (_, logits) = self.logits(params, part, &pass.hidden);
+        let mut scored = self.forward(params, part);
+        let mut logits = self.logits(params, &scored.picked);
         match self.head {
             Head::Logits => out.copy_from_slice(&logits),
             Head::LogProb { temperature, usable } => {
                 let targets = &self.batch.targets[part.out.clone()];
-                for ((row, out), &id) in logits.chunks_exact(self.config.vocab).zip(out).zip(targets) {
-                    *out = log_prob(&row[..usable], id, temperature);
+                for ((row, out), &id) in logits.chunks_exact_mut(self.config.vocab).zip(out).zip(targets) {
+                    *out = log_prob(&mut row[..usable], id, temperature);
                 }
             }
         }
-        *self.kept[i].lock().expect("no panic while held") = Some(pass);
+        // a large vocabulary's take more memory than all blocks and are computed again
+        if self.config.vocab <= self.config.layers * self.config.hidden {
+            scored.logits = Some(logits);
+        }
+        *self.kept[i].lock().expect("no panic while held") = Some(scored);
     }
 
     fn backward_part(&self, params: &[f32], i: usize, g: &[f32], grad: &mut [f32]) {
@@ -290,20 +316,26 @@ impl Score {
         let net = self.net(params);
         let kept = self.kept[i].lock().expect("no panic while held").take();
         // a second backward through the same graph starts over
-        let pass = kept.unwrap_or_else(|| net.forward(&self.batch.chunk(part), true));
+        let Scored { pass, picked, logits } = kept.unwrap_or_else(|| self.forward(params, part));
         let (d, v, m) = (self.config.hidden, self.config.vocab, part.rows.len());
-        let (picked, mut dlogits) = self.logits(params, part, &pass.hidden);
+        let kept = logits.is_some();
+        let mut dlogits = logits.unwrap_or_else(|| self.logits(params, &picked));
         match self.head {
             Head::Logits => dlogits.copy_from_slice(g),
             Head::LogProb { temperature, usable } => {
                 let targets = &self.batch.targets[part.out.clone()];
                 for ((row, &g), &id) in dlogits.chunks_exact_mut(v).zip(g).zip(targets) {
-                    log_prob_backward(row, usable, id, temperature, g);
+                    let (live, dead) = row.split_at_mut(usable);
+                    if !kept {
+                        log_prob(live, id, temperature);
+                    }
+                    log_prob_backward(live, id, temperature, g);
+                    dead.fill(0.0);
                 }
             }
         }
         let at = self.layout.head;
-        let mut dpicked = vec![0.0; m * d];
+        let mut dpicked = self.spare.take(m * d);
         matmul(
             m,
             d,
@@ -318,7 +350,7 @@ impl Score {
         );
         let dhead = &mut grad[at..at + v * d];
         matmul(v, d, m, dhead, View::rows(d), true, &dlogits, View::transposed(v), &picked, View::rows(d));
-        let mut dhidden = vec![0.0; pass.hidden.len()];
+        let mut dhidden = self.spare.zeros(pass.hidden.len());
         for (row, &r) in dpicked.chunks_exact(d).zip(&part.rows) {
             dhidden[r as usize * d..(r as usize + 1) * d].copy_from_slice(row);
         }
@@ -326,22 +358,39 @@ impl Score {
     }
 }
 
-/// `ln softmax(row/temperature)[id]`.
-fn log_prob(row: &[f32], id: u32, temperature: f32) -> f32 {
-    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f32 = row.iter().map(|l| ((l - top) / temperature).exp()).sum();
-    (row[id as usize] - top) / temperature - sum.ln()
+multiversion! {
+    /// `ln softmax(row/temperature)[id]`; the row becomes its softmax.
+    fn log_prob(row: &mut [f32], id: u32, temperature: f32) -> f32 {
+        let (target, inverse) = (row[id as usize], 1.0 / temperature);
+        let mut top = [f32::NEG_INFINITY; 16];
+        for (k, l) in row.iter().enumerate() {
+            top[k % 16] = top[k % 16].max(*l);
+        }
+        let top = top.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut sums = [0.0f32; 16];
+        for (k, l) in row.iter_mut().enumerate() {
+            // exp clamps: what is not a number must reach the sum as such
+            let w = exp((*l - top) * inverse) + 0.0 * *l;
+            *l = w;
+            sums[k % 16] += w;
+        }
+        let sum: f32 = sums.iter().sum();
+        for l in row.iter_mut() {
+            *l /= sum;
+        }
+        (target - top) * inverse - sum.ln()
+    }
 }
 
-/// `row` becomes `g·(onehot − p)/temperature`, 0 beyond `usable`.
-fn log_prob_backward(row: &mut [f32], usable: usize, id: u32, temperature: f32, g: f32) {
-    let (live, dead) = row.split_at_mut(usable);
-    let top = live.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    live.iter_mut().for_each(|l| *l = ((*l - top) / temperature).exp());
-    let scale = -g / (temperature * live.iter().sum::<f32>());
-    live.iter_mut().for_each(|l| *l *= scale);
-    live[id as usize] += g / temperature;
-    dead.fill(0.0);
+multiversion! {
+    /// `row`, a softmax p, becomes `g·(onehot − p)/temperature`.
+    fn log_prob_backward(row: &mut [f32], id: u32, temperature: f32, g: f32) {
+        let scale = g / temperature;
+        for p in row.iter_mut() {
+            *p *= -scale;
+        }
+        row[id as usize] += scale;
+    }
 }
 
 impl CustomOp1 for Score {

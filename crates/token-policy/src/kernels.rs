@@ -1,5 +1,7 @@
 //! Row-wise pieces of a decoder block, with their gradients.
 
+use std::ops::Range;
+
 use onpolicy::multiversion;
 use onpolicy::simd::{exp, sigmoid};
 
@@ -120,10 +122,11 @@ multiversion! {
 }
 
 multiversion! {
-    /// Causal softmax of `scores·scale`, `[L, L]`, in place: row i over its first i + 1 columns, 0 beyond.
-    pub(crate) fn causal_softmax(scores: &mut [f32], length: usize, scale: f32) {
-        for i in 0..length {
-            let row = &mut scores[i * length..(i + 1) * length];
+    /// Causal softmax of `scores·scale`, `[L, L]`, in place, for some of its rows: row i over its first i + 1 columns, 0 from
+    /// there to the end of the rows' block of columns.
+    pub(crate) fn causal_softmax(scores: &mut [f32], length: usize, rows: Range<usize>, scale: f32) {
+        for i in rows.clone() {
+            let row = &mut scores[i * length..i * length + rows.end];
             softmax(&mut row[..=i], scale);
             row[i + 1..].fill(0.0);
         }
@@ -151,15 +154,15 @@ pub(crate) fn softmax(x: &mut [f32], scale: f32) {
 }
 
 multiversion! {
-    /// Gradient of [`causal_softmax`]: `dp` becomes the gradient of the scores.
+    /// Gradient of [`causal_softmax`]: `dp` becomes the gradient of the scores. Both begin at the first of the rows.
     ///
     /// ```text
     /// ds = scale·p·(dp − Σ p·dp)
     /// ```
-    pub(crate) fn causal_softmax_backward(p: &[f32], dp: &mut [f32], length: usize, scale: f32) {
-        for i in 0..length {
-            let p = &p[i * length..i * length + i + 1];
-            let row = &mut dp[i * length..(i + 1) * length];
+    pub(crate) fn causal_softmax_backward(p: &[f32], dp: &mut [f32], length: usize, rows: Range<usize>, scale: f32) {
+        for (r, i) in rows.clone().enumerate() {
+            let p = &p[r * length..r * length + i + 1];
+            let row = &mut dp[r * length..r * length + rows.end];
             let inner = dot(p, &row[..=i]);
             for k in 0..=i {
                 row[k] = scale * p[k] * (row[k] - inner);

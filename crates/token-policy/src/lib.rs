@@ -45,6 +45,7 @@ mod lora_policy;
 mod packed;
 mod policy;
 mod sampler;
+mod spare;
 mod supervised;
 mod tokenizer;
 mod tokens;
