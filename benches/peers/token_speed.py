@@ -117,8 +117,8 @@ def measure(sides, rounds):
     return seconds
 
 
-def case(what, tokens, sides, rounds, base):
-    """One line of the table for every side: tokens a second, and how many times those of `base`… the first side has."""
+def case(what, tokens, sides, rounds):
+    """Tokens a second of every side, and how many times those of each other side the first has."""
     seconds = measure(sides, rounds)
     first = next(iter(seconds))
     out = dict(case=what, tokens=tokens, seconds=seconds, rate={n: tokens / statistics.median(s) for n, s in seconds.items()}, ratio={})
@@ -135,6 +135,7 @@ def main():
     p.add_argument("--example", default=os.path.join(ROOT, "target/release/examples/token_speed"))
     p.add_argument("--out", default=os.path.join(ROOT, "docs/results/tokens.txt"))
     a = p.parse_args()
+    if a.rounds < 1: sys.exit("--rounds must be at least 1")
     if not os.path.exists(a.example): sys.exit(f"{a.example} is not there; cargo build --release -p token-policy --example token_speed")
     import numpy as np, torch, transformers
     torch.set_num_threads(1)
@@ -154,24 +155,21 @@ def main():
             rows = rows_of(sizes, 1)
             sides = {"ours": lambda: ours.ask(do="train", rows=rows)["seconds"]}
             for kind, peer in peers.items(): sides[f"transformers, {kind}"] = lambda peer=peer: peer.train(rows)
-            cases.append(case(f"training step, width {hidden}, {name}", sum(sizes) - len(sizes), sides, a.rounds, "ours"))
+            cases.append(case(f"training step, width {hidden}, {name}", sum(sizes) - len(sizes), sides, a.rounds))
             show(cases[-1])
         for count, tokens in [(16, 128), (64, 128), (64, 384)]:
             prompts = rows_of([PROMPT] * count, 2)
             sides = {"ours": lambda: ours.ask(do="decode", prompts=prompts, tokens=tokens)["seconds"],
                      "transformers, generate": lambda: peers["sdpa"].generate(prompts, tokens)}
             for kind, peer in peers.items(): sides[f"transformers, loop, {kind}"] = lambda peer=peer: peer.loop(prompts, tokens)
-            cases.append(case(f"decoding, width {hidden}, {count} rows of {tokens}", count * tokens, sides, a.rounds, "ours"))
+            cases.append(case(f"decoding, width {hidden}, {count} rows of {tokens}", count * tokens, sides, a.rounds))
             show(cases[-1])
         for slots in (64, 256):
             sizes = lengths(256, 48, 512, 4)
             sides = {mode: lambda mode=mode: ours.ask(do="modes", lengths=sizes, slots=slots, mode=mode)["seconds"]
                      for mode in ("continuous", "padded-wave", "padded-groups")}
-            cases.append(case(f"modes, width {hidden}, 256 requests in {slots} slots", sum(sizes), sides, a.rounds, "continuous"))
+            cases.append(case(f"modes, width {hidden}, 256 requests in {slots} slots", sum(sizes), sides, a.rounds))
             show(cases[-1])
-    def commit():
-        try: return subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError): return None
     facts = dict(command="python benches/peers/token_speed.py" + (f" --rounds {a.rounds}" if a.rounds != 9 else ""), commit=commit(), machine=cpu(), rounds=a.rounds, threads=1,
                  versions=dict(torch=torch.__version__, transformers=transformers.__version__, python=platform.python_version()), log_prob_gap=gap)
     head = f"{facts['command']}, commit {facts['commit']}\n{facts['machine']}; torch {torch.__version__}, transformers {transformers.__version__}; one thread each, {a.rounds} rounds\n" \
@@ -179,6 +177,11 @@ def main():
     with open(a.out, "w") as f: f.write(head + "".join(lines(c) for c in cases))
     with open(os.path.splitext(a.out)[0] + ".json", "w") as f:
         json.dump(dict(facts, cases=cases), f, indent=1); f.write("\n")
+
+
+def commit():
+    try: return subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError): return None
 
 
 def cpu():
@@ -189,10 +192,10 @@ def cpu():
 
 
 def lines(c):
-    text = f"{c['case']}\n"
+    text, first = f"{c['case']}\n", next(iter(c["rate"]))
     for name, rate in c["rate"].items():
         r = c["ratio"].get(name)
-        text += f"  {name:28} {rate:10.0f} tokens/s" + (f"   ours is {r['median']:5.2f} times as fast ({r['least']:.2f} to {r['largest']:.2f})\n" if r else "\n")
+        text += f"  {name:28} {rate:10.0f} tokens/s" + (f"   {first} is {r['median']:5.2f} times as fast ({r['least']:.2f} to {r['largest']:.2f})\n" if r else "\n")
     return text
 
 

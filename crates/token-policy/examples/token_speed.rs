@@ -87,6 +87,9 @@ impl Server {
                     "continuous" => Batching::Continuous,
                     other => bail!("no mode `{other}`"),
                 };
+                if lengths.iter().any(|n| *n < 2) {
+                    bail!("`lengths` are at least 2: the first token is drawn after the prompt");
+                }
                 let longest = lengths.iter().copied().max().unwrap_or(0);
                 let inner = Decoding::new(&self.decoder, number(&r["slots"])? + 1, PROMPT.len() + longest)?;
                 let slots = inner.slots();
@@ -183,7 +186,11 @@ fn number(value: &Value) -> Result<usize> {
 }
 
 fn rows(value: &Value) -> Result<Vec<Vec<u32>>> {
-    serde_json::from_value(value.clone()).context("rows are lists of ids")
+    let rows: Vec<Vec<u32>> = serde_json::from_value(value.clone()).context("rows are lists of ids")?;
+    if rows.iter().any(Vec::is_empty) {
+        bail!("a row is empty; it needs at least one id");
+    }
+    Ok(rows)
 }
 
 /// The first token of every row, and the others.

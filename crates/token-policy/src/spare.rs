@@ -1,15 +1,15 @@
 //! Memory that outlives its use: fresh pages cost more than the arithmetic on them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
 /// Buffers that nobody uses at the moment, by size. Clones share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Spare(Arc<Mutex<BTreeMap<usize, Vec<Vec<f32>>>>>);
 
 /// Floats whose memory goes back when they are dropped.
-#[derive(Debug)]
 pub(crate) struct Buffer {
     data: Vec<f32>,
     len: usize,
@@ -17,10 +17,12 @@ pub(crate) struct Buffer {
 }
 
 impl Spare {
-    /// `len` floats that hold anything: finite or not, they must be written before they are read.
+    /// `len` floats that hold anything, numbers or not: they must be written before they are read.
     pub fn take(&self, len: usize) -> Buffer {
         let size = size(len);
-        let found = self.0.lock().expect("no panic while held").get_mut(&size).and_then(Vec::pop);
+        // up to twice as large: batches whose sizes wander do not hoard a set of buffers for each
+        let found =
+            self.0.lock().expect("no panic while held").range_mut(size..=2 * size).find_map(|(_, same)| same.pop());
         Buffer { data: found.unwrap_or_else(|| vec![0.0; size]), len, home: self.clone() }
     }
 
@@ -43,6 +45,12 @@ impl Spare {
 fn size(len: usize) -> usize {
     let step = (len.next_power_of_two() / 8).max(64);
     len.next_multiple_of(step)
+}
+
+impl fmt::Debug for Spare {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Spare").finish_non_exhaustive()
+    }
 }
 
 impl Deref for Buffer {
@@ -73,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_for_lengths_alike_and_only_for_those() {
+    fn memory_is_used_again_for_lengths_alike_up_to_half_and_no_shorter() {
         let spare = Spare::default();
         let first = spare.take(1000);
         let at = first.as_ptr();
@@ -82,6 +90,7 @@ mod tests {
         assert_eq!((again.as_ptr(), again.len()), (at, 990));
         assert_ne!(spare.take(1000).as_ptr(), at, "it is in use");
         drop(again);
+        assert_eq!(spare.take(520).as_ptr(), at);
         assert_ne!(spare.take(100).as_ptr(), at, "it is ten times too large");
     }
 

@@ -85,6 +85,25 @@ fn a_second_backward_gives_the_same_gradient_and_threads_change_no_bit() {
     assert_eq!(run(3), (first, second));
 }
 
+/// Passes work in memory that earlier ones left.
+#[test]
+fn batches_before_leave_no_trace_in_scores_and_gradients() {
+    let (prompts, completions) = batch();
+    let long = Tokens::new([(0..200).map(|t| 1 + t * t % 10).collect::<Vec<u32>>(), vec![3; 70]]);
+    for config in shapes() {
+        let decoder = decoder(&config);
+        let run = |p: &Tokens, c: &Tokens| {
+            let scores = decoder.log_prob(p, c, 0.7, 10).unwrap();
+            let grads = functional(&scores).backward().unwrap();
+            let grad = grads.get(decoder.params().var().as_tensor()).unwrap().to_vec1::<f32>().unwrap();
+            (scores.to_vec1::<f32>().unwrap(), grad)
+        };
+        let fresh = run(&prompts, &completions);
+        run(&long, &Tokens::new([&[1, 2, 3][..], &[4]]));
+        assert!(run(&prompts, &completions) == fresh);
+    }
+}
+
 #[test]
 fn a_row_scores_alike_alone_and_among_rows_of_other_lengths() {
     let (prompts, completions) = batch();

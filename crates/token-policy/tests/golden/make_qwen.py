@@ -22,8 +22,9 @@ from transformers import AutoModelForCausalLM, GenerationConfig, Qwen2Config, Qw
 
 HERE = pathlib.Path(__file__).parent / "qwen"
 VOCAB = 61
-PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 1, 59, 33], [60, 60]]
-COMPLETIONS = [[4, 5, 0], [11, 12, 13, 14, 15, 16, 17, 0], [3], [20, 21]]
+# the last is long: attention that works on rows of a matrix in blocks has several
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 1, 59, 33], [60, 60], [(7 * i * i + 3 * i + 1) % VOCAB for i in range(145)]]
+COMPLETIONS = [[4, 5, 0], [11, 12, 13, 14, 15, 16, 17, 0], [3], [20, 21], [9, 30, 2, 51, 0]]
 SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 TEXTS = [
     "", "Hello, world!", "the 12 and 345.67 of 2026", "  two  spaces\n\n\tand lines\r\n", "naïve café", "cafe\u0301 東京 🦀",
